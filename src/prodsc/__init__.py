@@ -1,0 +1,16 @@
+"""Deep subspace clustering with PRO-DSC: feature matrices or images in, labels and a model that labels new rows out.
+
+X --> pre-feature --> Z, Y --> S = YY' --> C, A --> loss terms --> one loop --> Y --> graph --> labels --> report
+
+>>> from prodsc import PRODSC
+>>> model = PRODSC(n_clusters=10).fit(X)          # X: array, tensor, frame, memory map or path; never needs y
+>>> model.labels_, model.predict(X_new), model.transform(X_new)
+>>> model.save("run/"); PRODSC.load("run/")       # safetensors + JSON, never pickle
+"""
+
+from prodsc import errors, metrics, theory
+from prodsc._version import __version__
+from prodsc.data.readers import read
+from prodsc.methods import PRODSC, SEDSC, load
+
+__all__ = ["PRODSC", "SEDSC", "__version__", "errors", "load", "metrics", "read", "theory"]

@@ -1,0 +1,57 @@
+"""The command line: one thin file per command. Errors a user can cause become one sentence and a non-zero exit."""
+
+import os
+import sys
+import warnings
+
+import click
+
+from prodsc._version import __version__
+from prodsc.cli.fit import fit
+from prodsc.cli.predict import predict
+from prodsc.cli.recipes import recipes
+from prodsc.errors import ProdscError
+from prodsc.training.checkpoint import Interrupted
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="prodsc")
+def cli() -> None:
+    """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
+
+
+for command in (fit, predict, recipes):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Entry point of the `prodsc` script."""
+    warnings.showwarning = _say_warning
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except ProdscError as error:
+        _fail(str(error))
+    except Interrupted as error:
+        _fail(str(error), code=130)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted.", code=130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output went away
+        sys.exit(1)
+    except MemoryError:
+        _fail("out of memory. Lower batch_size, max_landmarks or hidden_size.")
+    except OSError as error:
+        _fail(f"{error.filename or 'the system'}: {error.strerror or error}.")
+
+
+def _fail(sentence: str, code: int = 1) -> None:
+    click.echo(f"prodsc: {sentence}", err=True)
+    sys.exit(code)
+
+
+def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
+    click.echo(f"prodsc: note: {message}", err=True)

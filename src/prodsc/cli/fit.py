@@ -1,0 +1,62 @@
+"""prodsc fit FILE -k 10 --out run/: labels, a model, the numbers and a page to look at."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from prodsc.cli.options import parameter_options
+from prodsc.errors import ParameterError
+from prodsc.experiments.recipes import load_recipe
+from prodsc.experiments.run import Request, run
+from prodsc.training.progress import ProgressCallback
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results; must not exist.")
+@click.option("--labels", help="Known labels, only to score: an array or column of FILE, or another file.")
+@click.option("--recipe", "recipe_name", metavar="NAME|FILE", help="Published parameters; see `prodsc recipes`.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Go on with an interrupted run in this folder.")
+@click.option("--overwrite", is_flag=True, help="Replace the results in an existing --out.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@parameter_options
+def fit(
+    file: Path | None,
+    out: Path | None,
+    labels: str | None,
+    recipe_name: str | None,
+    resume: Path | None,
+    overwrite: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Cluster the rows of FILE (.npy .npz .pt .safetensors .parquet .csv .mat .h5ad).
+
+    Leaves in --out: labels.csv, the model, history.csv, result.json and report.html. Ctrl-C keeps a checkpoint;
+    --resume goes on from it.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if resume is not None:
+        extra = [*chosen, *(name for name, value in (("FILE", file), ("out", out), ("recipe", recipe_name)) if value)]
+        if extra:
+            raise click.UsageError(f"--resume goes on with the run as it was; leave out {', '.join(extra)}.")
+        request = Request.read(resume)
+    else:
+        if file is None or out is None:
+            missing = "a FILE to cluster" if file is None else "--out, a folder for the results"
+            raise click.UsageError(f"fit needs {missing}.")
+        recipe = load_recipe(recipe_name).parameters if recipe_name else {}
+        parameters = recipe | chosen  # later layers win
+        if "n_clusters" not in parameters:
+            raise click.UsageError("fit needs the number of clusters: -k NUMBER (or a --recipe that has one).")
+        if parameters["n_clusters"] == 1:
+            raise ParameterError("n_clusters=1 puts every row in one cluster. Ask for at least 2.")
+        command = shlex.join(["prodsc", *sys.argv[1:]])
+        request = Request(file.resolve(), out, labels, parameters, recipe_name, command)
+        request.prepare(overwrite)
+    with ProgressCallback() as progress:
+        result = run(request, callbacks=() if quiet else [progress])
+    click.echo(result.summary())

@@ -1,0 +1,1 @@
+"""Runs and recipes: a fit from a file to a folder of results."""

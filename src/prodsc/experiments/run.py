@@ -1,0 +1,195 @@
+"""One run: a file in, a folder of results out. Interrupted at any moment, it goes on from its last checkpoint."""
+
+import io
+import platform
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy
+import sklearn
+import torch
+
+from prodsc import files
+from prodsc._version import __version__
+from prodsc.data.fingerprint import fingerprint
+from prodsc.data.readers import DataFile, read
+from prodsc.errors import ModelFileError, OutputError
+from prodsc.methods import PRODSC
+from prodsc.methods.model_file import ABOUT, TENSORS, plain_parameters
+from prodsc.metrics import scores
+from prodsc.training import Callback
+from prodsc.training.checkpoint import Interrupted
+
+REQUEST, CHECKPOINT, RESULT = "run.json", "checkpoint.safetensors", "result.json"
+LABELS, HISTORY, PAGE = "labels.csv", "history.csv", "report.html"
+ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, TENSORS, ABOUT)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for; kept in the folder so that a stopped run can go on."""
+
+    file: Path
+    out: Path
+    labels: str | None
+    parameters: dict[str, Any]
+    recipe: str | None = None
+    command: str = ""
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The request of an interrupted run."""
+        if (folder / RESULT).exists():
+            raise OutputError(f"{folder} holds a finished run; there is nothing to resume.")
+        try:
+            content = files.read_json(folder / REQUEST)
+        except FileNotFoundError as error:
+            raise ModelFileError(f"{folder} holds no run to resume ({REQUEST} is not there).") from error
+        except ValueError as error:
+            raise ModelFileError(f"{folder / REQUEST} is damaged ({error}). Start again with a new --out.") from error
+        return cls(**(content | {"file": Path(content["file"]), "out": folder}))
+
+    def prepare(self, overwrite: bool) -> None:
+        """Refuse an --out that is not ours to write; nothing is made yet."""
+        if self.out.exists() and not self.out.is_dir():
+            raise OutputError(f"--out {self.out} is a file. Name a folder that does not exist yet.")
+        if self.out.is_dir() and any(self.out.iterdir()) and not overwrite:
+            stopped = (self.out / REQUEST).exists() and not (self.out / RESULT).exists()
+            hint = f"go on with it: prodsc fit --resume {self.out}" if stopped else "or give --overwrite"
+            raise OutputError(f"--out {self.out} exists and is not empty. Choose another folder, {hint}.")
+
+    def start(self) -> None:
+        """Make the folder; results of an earlier run that may be overwritten go now, all of them."""
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            for name in ALL_FILES:
+                (self.out / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise files.unwritable(self.out, error) from error
+        content = asdict(self) | {"file": str(self.file), "out": str(self.out)}
+        files.write_json(self.out / REQUEST, content)
+
+
+@dataclass(frozen=True)
+class Result:
+    out: Path
+    sizes: list[int]
+    scores: dict[str, float] | None
+    seconds: float
+    peak_memory_mb: float
+    notes: list[str] = field(default_factory=list)
+
+    def summary(self) -> str:
+        shown = ", ".join(map(str, self.sizes[:12])) + (", ..." if len(self.sizes) > 12 else "")
+        lines = [f"{sum(self.sizes)} rows in {len(self.sizes)} clusters of sizes {shown}"]
+        if self.scores is not None:
+            lines.append("  ".join(f"{name} {value:.4f}" for name, value in self.scores.items()))
+        lines += [f"note: {note}" for note in self.notes]
+        lines.append(f"{self.seconds:.1f} s, peak memory {self.peak_memory_mb:.0f} MB")
+        lines.append(f"results in {self.out}: {LABELS}, {PAGE}, {RESULT}, {HISTORY}, {TENSORS}")
+        return "\n".join(lines)
+
+
+def run(request: Request, callbacks: Sequence[Callback] = ()) -> Result:
+    """Fit, then write everything; result.json comes last, so a folder that has it is complete."""
+    began = time.monotonic()
+    data = read(request.file, labels=request.labels)
+    model = PRODSC(**request.parameters)
+    model.check(data.X)  # before anything is written
+    if not (request.out / REQUEST).exists() or (request.out / RESULT).exists():
+        request.start()
+    try:
+        model.fit(data.X, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
+    except Interrupted as stop:
+        raise Interrupted(f"{stop}; go on with: prodsc fit --resume {request.out}") from None
+    proba = model.predict_proba(data.X)
+    files.write_text(request.out / LABELS, labels_csv(model.labels_, proba.max(1)))
+    model.save(request.out)
+    files.write_text(request.out / HISTORY, history_csv(model.history_))
+    found = scores(data.y, model.labels_) if data.y is not None else None
+    write_report(request, data, model, proba, found)
+    notes = []
+    if model.n_constant_features_:
+        notes.append(f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and say nothing.")
+    result = Result(
+        request.out,
+        np.bincount(model.labels_, minlength=model.n_clusters).tolist(),
+        found,
+        time.monotonic() - began,
+        peak_memory_mb(),
+        notes,
+    )
+    files.write_json(request.out / RESULT, described(request, data, model, result))
+    (request.out / CHECKPOINT).unlink(missing_ok=True)
+    return result
+
+
+def described(request: Request, data: DataFile, model: PRODSC, result: Result) -> dict[str, Any]:
+    """result.json: what was done, to what, with what, and what came out."""
+    return {
+        "command": request.command,
+        "recipe": request.recipe,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": {
+            "file": str(data.path),
+            "shape": list(data.X.shape),
+            "dtype": str(data.X.dtype),
+            "fingerprint": fingerprint(data.X),
+        },
+        "parameters": plain_parameters(model),
+        "used": {"gamma": model.gamma_, "seed": model.seed_, "device": str(model.device_)},
+        "clusters": {"sizes": result.sizes, "inertia": model.partition_.inertia},
+        "scores": result.scores,
+        "notes": result.notes,
+        "seconds": round(result.seconds, 3),
+        "peak_memory_mb": round(result.peak_memory_mb, 1),
+        "versions": {
+            "prodsc": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "machine": {"system": platform.platform(), "threads": torch.get_num_threads()},
+    }
+
+
+def write_report(
+    request: Request, data: DataFile, model: PRODSC, proba: np.ndarray, found: dict[str, float] | None
+) -> None:
+    from prodsc.report.fit_page import write_fit_page  # matplotlib is slow to import, and needed only here
+
+    facts = {"file": str(request.file), "rows": f"{len(data.X):,}", "clusters": str(model.n_clusters)}
+    write_fit_page(
+        request.out / PAGE, f"Clusters of {request.file.name}", model, data.X, model.labels_, proba.max(1), facts, found
+    )
+
+
+def labels_csv(labels: np.ndarray, confidence: np.ndarray) -> str:
+    lines = io.StringIO()
+    lines.write("row,label,confidence\n")
+    lines.writelines(
+        f"{i},{label},{sure:.4f}\n" for i, (label, sure) in enumerate(zip(labels, confidence, strict=True))
+    )
+    return lines.getvalue()
+
+
+def history_csv(history: dict[str, np.ndarray]) -> str:
+    """An empty cell where a term was not active."""
+    rows = zip(*(column.tolist() for column in history.values()), strict=True)
+    body = (",".join("" if value != value else str(value) for value in row) + "\n" for row in rows)
+    return ",".join(history) + "\n" + "".join(body)
+
+
+def peak_memory_mb() -> float:
+    """Of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

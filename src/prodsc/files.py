@@ -1,0 +1,62 @@
+"""Writing files so that a reader never sees half of one: a temporary name beside the target, then a rename."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prodsc.errors import OutputError
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path to write to; rename it to `path` when the block succeeds, remove it when it fails."""
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    part = Path(name)
+    try:
+        yield part
+        os.chmod(part, 0o666 & ~_umask())  # mkstemp makes files private; a result is as readable as any other file
+        with part.open("rb") as file:
+            os.fsync(file.fileno())  # so that a power cut after the rename cannot leave an empty file
+        os.replace(part, path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    with atomic(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def write_with(path: str | Path, writer: Callable[[Path], object]) -> None:
+    """Atomic form of any `writer(path)`."""
+    with atomic(path) as part:
+        writer(part)
+
+
+def unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"cannot write {path}: {error.strerror or error}. Free space or choose another place.")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,58 @@
+"""The affinity of any row with the landmarks, as a function of that row alone.
+
+Fit and predict use the same function: for a landmark it returns exactly its row of the affinity matrix
+among the landmarks, so a training row is labelled the same way in both.
+"""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from prodsc.selfexpression import gram, potentials
+from prodsc.types import Rows
+
+COINCIDENT = 1e-6  # two unit rows in float32 with 1 - |<y, y'>| below this are one point
+
+
+class Kernel(Protocol):
+    landmarks: Rows
+
+    def rows(self, Y: Rows) -> Tensor:
+        """Affinities of every row of Y with every landmark, each row on its own."""
+
+
+class GramKernel:
+    """|<y, y_j>|, the diagonal kept: the published choice for feature matrices."""
+
+    def __init__(self, landmarks: Rows):
+        self.landmarks = landmarks
+
+    def rows(self, Y: Rows) -> Tensor:
+        return (Y @ self.landmarks.T).abs()
+
+
+class CoefficientKernel:
+    """A = (P + P')/2, the affinity of training: the published choice for the convolutional experiments.
+
+    A new row is scaled as if it had been one more landmark, by the same chain of Sinkhorn potentials.
+    """
+
+    def __init__(self, landmarks: Rows, eta: float, half_steps: int):
+        self.landmarks, self.eta = landmarks, eta
+        self.chain = potentials(gram(landmarks).abs() / eta, half_steps)
+
+    def rows(self, Y: Rows) -> Tensor:
+        K = (Y @ self.landmarks.T).abs() / self.eta
+        nearest, where = K.max(dim=1)
+        known = nearest > (1 - COINCIDENT) / self.eta  # the row is itself a landmark: do not count it twice
+        oneself = torch.where(known, -torch.inf, 1 / self.eta)
+        own = [torch.zeros_like(nearest)]
+        for scaling in self.chain[:-1]:
+            own.append(-torch.logsumexp(torch.cat([K + scaling, (oneself + own[-1])[:, None]], dim=1), dim=1))
+        P = torch.exp(K + own[-1][:, None] + self.chain[-2])
+        P_transposed = torch.exp(K + own[-2][:, None] + self.chain[-1])
+        A = (P + P_transposed) / 2
+        # No point expresses itself. Its nearest copy is left out; other points that coincide with it count.
+        return A * (1 - one_hot(where, A.shape[1]).to(A) * known.to(A)[:, None])

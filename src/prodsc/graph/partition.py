@@ -1,0 +1,111 @@
+"""Spectral clustering of landmarks, and the labels it gives to any other row (Nystroem extension).
+
+    affinity -> D^-1/2 W D^-1/2 -> k eigenvectors -> rows normalised -> k-means
+
+With no more rows than `max_landmarks` every row is a landmark and this is exact spectral clustering;
+beyond, the cost is linear in the number of rows. No N x N matrix is ever made for N rows.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from prodsc.graph.kernels import Kernel
+from prodsc.linalg import largest_eigenvectors
+from prodsc.types import Rows, Square
+
+CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
+
+
+@dataclass(frozen=True)
+class Partition:
+    """k clusters of the landmarks, and how to find the cluster of any row."""
+
+    kernel: Kernel
+    degrees: Tensor  # of the landmarks, m
+    directions: Tensor  # eigenvectors over their eigenvalues, m x k
+    centres: Tensor  # of k-means in the spectral embedding, k x k
+    variance: float  # within clusters, a coordinate
+    inertia: float  # mean squared distance to the centre
+
+    def embed(self, Y: Rows) -> Rows:
+        """Unit rows of the spectral embedding; a landmark gets exactly its own eigenvector row."""
+        W = self.kernel.rows(Y)
+        return normalize((W / self.degrees.sqrt()) @ self.directions)  # the row's own degree cancels here
+
+    def distances(self, Y: Rows) -> Tensor:
+        """Squared distances of each row to the k centres."""
+        return torch.cat([torch.cdist(self.embed(chunk), self.centres).square() for chunk in chunks(Y)])
+
+    def labels(self, Y: Rows) -> np.ndarray:
+        return self.distances(Y).argmin(1).cpu().numpy()
+
+    def probabilities(self, Y: Rows) -> np.ndarray:
+        """Posterior of a mixture of equal spherical Gaussians at the centres: largest where the label is."""
+        return torch.softmax(-self.distances(Y).double() / (2 * self.variance), dim=1).cpu().numpy()
+
+    def ordered(self, labels: np.ndarray) -> "tuple[Partition, np.ndarray]":
+        """The same clusters, the largest first (ties: the one seen first), and the labels renamed so."""
+        k = len(self.centres)
+        sizes = np.bincount(labels, minlength=k)
+        first = np.full(k, len(labels))
+        np.minimum.at(first, labels, np.arange(len(labels)))
+        order = np.lexsort((first, -sizes))
+        names = np.empty(k, dtype=np.int64)
+        names[order] = np.arange(k)
+        return replace(self, centres=self.centres[torch.from_numpy(order)]), names[labels]
+
+
+def spectral_partition(kernel: Kernel, n_clusters: int, n_init: int, seed: int) -> Partition:
+    """Cluster the landmarks of a kernel."""
+    W = torch.cat([kernel.rows(chunk) for chunk in chunks(kernel.landmarks)])
+    degrees = W.sum(1).clamp_min(torch.finfo(W.dtype).tiny)
+    values, vectors = largest_eigenvectors(normalised(W, degrees), n_clusters)
+    values, vectors = values.to(W), vectors.to(W)
+    usable = values.abs() > 1e-6  # an eigenvalue at zero carries no affinity, only rounding
+    directions = torch.where(usable, vectors / torch.where(usable, values, 1.0), 0.0)
+    fitted = Partition(kernel, degrees, directions, vectors.new_zeros(n_clusters, n_clusters), 1.0, 0.0)
+    embedding = torch.cat([fitted.embed(chunk) for chunk in chunks(kernel.landmarks)])
+    centres, inertia = kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed)
+    mean_inertia = inertia / len(embedding)
+    return replace(
+        fitted,
+        centres=torch.from_numpy(centres).to(embedding),
+        variance=max(mean_inertia / n_clusters, 1e-6),
+        inertia=mean_inertia,
+    )
+
+
+def normalised(W: Square, degrees: Tensor) -> Square:
+    """D^-1/2 W D^-1/2, exactly symmetric: W of a kernel is symmetric up to rounding."""
+    scale = degrees.rsqrt()
+    M = scale[:, None] * W * scale
+    return (M + M.T) / 2
+
+
+def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int) -> tuple[np.ndarray, float]:
+    """Centres and inertia of the best of n_init runs, the best by inertia."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters: said below
+        found = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
+    distinct = len(np.unique(found.labels_))
+    if distinct < n_clusters:
+        warnings.warn(
+            f"only {distinct} of n_clusters={n_clusters} clusters have rows: the data have fewer distinct points. "
+            f"Lower n_clusters.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found.cluster_centers_, float(found.inertia_)
+
+
+def chunks(Y: Rows, size: int = CHUNK) -> Iterator[Rows]:
+    for start in range(0, len(Y), size):
+        yield Y[start : start + size]

@@ -1,0 +1,24 @@
+"""TERMS: one file per term, each a function of tensors whose docstring is its equation; objective.py adds them up."""
+
+from prodsc.losses.block_diagonal import block_diagonal, laplacian
+from prodsc.losses.coding_rate import coding_rate, nuclear_spread, scale
+from prodsc.losses.norms import frobenius, l1, nuclear
+from prodsc.losses.objective import LossReport, Objective, Term
+from prodsc.losses.reconstruction import reconstruction
+from prodsc.losses.self_expression import self_expression
+
+__all__ = [
+    "LossReport",
+    "Objective",
+    "Term",
+    "block_diagonal",
+    "coding_rate",
+    "frobenius",
+    "l1",
+    "laplacian",
+    "nuclear",
+    "nuclear_spread",
+    "reconstruction",
+    "scale",
+    "self_expression",
+]

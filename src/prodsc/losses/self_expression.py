@@ -1,0 +1,8 @@
+"""L2, how well each point is written as a combination of the others."""
+
+from prodsc.types import Rows, Scalar, Square
+
+
+def self_expression(Z: Rows, C: Square) -> Scalar:
+    """L2 = 1/2 ||Z' - Z'C||_F^2 / n with points as columns of Z'; in rows, the residual is Z - C'Z."""
+    return 0.5 * (Z - C.T @ Z).square().sum() / len(Z)

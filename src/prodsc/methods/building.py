@@ -1,0 +1,114 @@
+"""From parameters to the pieces of a fit: network, objective, phases. Pure functions of an estimator's parameters."""
+
+import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from prodsc import losses
+from prodsc.errors import ParameterError
+from prodsc.losses import Objective, Term
+from prodsc.nn import ConvDecoder, ConvEncoder, Network, built, head, mlp
+from prodsc.selfexpression import SelfExpression, self_expression
+from prodsc.theory import gamma_safe
+from prodsc.training import Batches, Phase, Step
+from prodsc.types import Rows
+
+if TYPE_CHECKING:
+    from prodsc.methods.pro_dsc import PRODSC
+
+AUTO_STEPS = 100  # of the joint phase, when epochs="auto"
+AUTO_GAMMA = 0.8  # of gamma_safe, when gamma="auto"
+
+
+def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
+    """`sample` is a few rows as the network will see them; only its shape matters."""
+    generator = torch.Generator().manual_seed(seed)
+    decoder: nn.Module | None = None
+    if isinstance(p.encoder, nn.Module):
+        encoder = copy.deepcopy(p.encoder)  # the caller's module, with its weights, is not ours to train
+    elif p.encoder == "mlp":
+        encoder = built(lambda: mlp(sample.shape[1], p.hidden_size), generator)
+    elif p.encoder == "conv":
+        if len(p.channels) != len(p.kernel_sizes):
+            raise ParameterError(
+                f"channels and kernel_sizes must have one entry per layer, got {len(p.channels)} and "
+                f"{len(p.kernel_sizes)}."
+            )
+        shape = (sample.shape[1], sample.shape[2], sample.shape[3])
+        encoder = built(lambda: ConvEncoder(shape, p.channels, p.kernel_sizes), generator)
+        decoder = built(lambda: ConvDecoder(shape, p.channels, p.kernel_sizes), generator)
+    else:
+        encoder = nn.Identity()
+    with torch.no_grad():
+        width = encoder.eval()(sample).flatten(1).shape[1]
+    f, h = (built(lambda: head(width, p.n_components, p.head_hidden_size), generator) for _ in "fh")
+    return Network(encoder, f, h, decoder)
+
+
+def expressed(p: "PRODSC", Y: Rows) -> SelfExpression:
+    """S, A and C by the estimator's parameters."""
+    return self_expression(Y, p.eta, p.normaliser, p.half_steps, p.coefficient_form)  # type: ignore[arg-type]
+
+
+def used_gamma(p: "PRODSC", n: int) -> float:
+    """gamma, or for 'auto' a fixed share of the bound below which no data can collapse."""
+    return AUTO_GAMMA * gamma_safe(n, p.n_components, p.eps) if isinstance(p.gamma, str) else float(p.gamma)
+
+
+def build_objective(p: "PRODSC", gamma: float) -> Objective[Step]:
+    """The list of terms that makes the method; a term called 'none' is not in it."""
+    k = p.regulariser_k or p.n_clusters
+    anti_collapse: dict[str, Term[Step]] = {
+        "coding-rate": Term(
+            "coding_rate", 1.0, lambda s: losses.coding_rate(s.Z, losses.scale(len(s.Z), p.n_components, p.eps))
+        ),
+        "nuclear": Term("nuclear_spread", 1.0, lambda s: losses.nuclear_spread(s.Z)),
+    }
+    regulariser: dict[str, Term[Step]] = {
+        "block-diagonal": Term("block_diagonal", p.beta, lambda s: losses.block_diagonal(s.A, k)),
+        "l1": Term("l1", p.beta, lambda s: losses.l1(s.C)),
+        "frobenius": Term("frobenius", p.beta, lambda s: losses.frobenius(s.C)),
+        "nuclear": Term("nuclear", p.beta, lambda s: losses.nuclear(s.C)),
+    }
+    terms = [
+        Term("reconstruction", 1.0, lambda s: losses.reconstruction(s.X, s.X_hat)) if p.encoder == "conv" else None,
+        anti_collapse.get(p.anti_collapse),
+        Term("self_expression", gamma, lambda s: losses.self_expression(s.Z, s.C)),
+        regulariser.get(p.regulariser),
+    ]
+    return Objective(*(term for term in terms if term is not None))
+
+
+def build_phases(p: "PRODSC", objective: Objective[Step], n_rows: int, seed: int) -> list[Phase]:
+    """Pre-training of a conv encoder, warm-up on the anti-collapse term, then all terms together."""
+    batches = [Batches(n_rows, p.batch_size, (seed, stage)) for stage in range(3)]
+    per_epoch = batches[0].per_epoch
+    warm = [name for name in ("coding_rate", "nuclear_spread") if name in objective.terms]
+    joint = [name for name in objective.terms if name != "reconstruction"]
+    epochs = -(-AUTO_STEPS // per_epoch) if isinstance(p.epochs, str) else p.epochs
+    phases = []
+    if "reconstruction" in objective.terms and p.pretrain_epochs:
+        steps = p.pretrain_epochs * per_epoch
+        phases.append(Phase("pre-train", steps, ("reconstruction",), batches[0], partial(_adam, p)))
+    if warm and p.warmup_steps:
+        phases.append(Phase("warm-up", p.warmup_steps, tuple(warm), batches[1], partial(_sgd, p)))
+        phases.append(Phase("joint", epochs * per_epoch, tuple(joint), batches[2], on_enter=Network.copy_z_to_y))
+    else:  # the paper's "0 warm-up" means no weight copy either
+        phases.append(Phase("joint", epochs * per_epoch, tuple(joint), batches[2], partial(_sgd, p)))
+    return phases
+
+
+def _adam(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
+    return torch.optim.Adam(network.parameters(), lr=p.pretrain_learning_rate)
+
+
+def _sgd(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
+    lr_h = p.learning_rate if p.learning_rate_h is None else p.learning_rate_h
+    groups: list[dict[str, Any]] = [
+        {"params": [*network.encoder.parameters(), *network.f.parameters()]},
+        {"params": [*network.h.parameters()], "lr": lr_h, "weight_decay": p.weight_decay_h},
+    ]
+    return torch.optim.SGD(groups, lr=p.learning_rate, momentum=p.momentum, weight_decay=p.weight_decay, fused=True)

@@ -1,0 +1,158 @@
+"""The parameters of PRO-DSC: one table that the estimator checks, recipes are read by, and the command line is made of.
+
+Defaults are not here: they are the defaults of `PRODSC.__init__`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from prodsc.data.matrix import SCALINGS
+from prodsc.errors import ParameterError
+from prodsc.selfexpression import COEFFICIENT_FORMS, NORMALISERS
+
+ENCODERS = ("mlp", "conv", "none")
+ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
+REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
+LABEL_AFFINITIES = ("gram", "coefficients")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A name, the rule its value obeys (in words and as a test), and what it is for."""
+
+    name: str
+    rule: str
+    holds: Callable[[Any], bool]
+    help: str
+    choices: tuple[str, ...] = ()
+    kind: type = float  # what the command line reads: int, float, str
+    many: bool = False  # a sequence of that kind
+
+    def check(self, value: Any, owner: str, error: type[ParameterError] = ParameterError) -> None:
+        try:
+            fine = self.holds(value)
+        except TypeError:
+            fine = False
+        if not fine:
+            raise error(f"{owner}: {self.name} must be {self.rule}, got {value!r}.")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def _count(name: str, least: int, help: str, also: str | None = None) -> Parameter:
+    """A whole number of at least `least`; `also` names a word that stands for a choice made by prodsc."""
+    rule = f"a whole number of at least {least}" + (f" or '{also}'" if also else "")
+    return Parameter(
+        name, rule, lambda v: (_whole(v) and v >= least) or (also is not None and v == also), help, kind=int
+    )
+
+
+def _positive(name: str, help: str, also: str | None = None) -> Parameter:
+    rule = "a number above 0" + (f" or '{also}'" if also else "")
+    return Parameter(name, rule, lambda v: (_number(v) and v > 0) or (also is not None and v == also), help)
+
+
+def _not_negative(name: str, help: str) -> Parameter:
+    return Parameter(name, "a number of at least 0", lambda v: _number(v) and v >= 0, help)
+
+
+def _optional(parameter: Parameter, meaning: str) -> Parameter:
+    return Parameter(
+        parameter.name,
+        f"{parameter.rule}, or None ({meaning})",
+        lambda v: v is None or parameter.holds(v),
+        f"{parameter.help} (default: {meaning})",
+        parameter.choices,
+        parameter.kind,
+    )
+
+
+def _choice(name: str, choices: tuple[str, ...], help: str) -> Parameter:
+    return Parameter(name, "one of " + ", ".join(map(repr, choices)), lambda v: v in choices, help, choices, str)
+
+
+def _counts(name: str, help: str) -> Parameter:
+    return Parameter(
+        name,
+        "a sequence of whole numbers of at least 1",
+        lambda v: len(v) > 0 and all(_whole(x) and x >= 1 for x in v),
+        help,
+        kind=int,
+        many=True,
+    )
+
+
+PARAMETERS = (
+    _count("n_clusters", 1, "number of clusters k"),  # scikit-learn's contract asks for 1 to work; the CLI for 2
+    Parameter(
+        "encoder",
+        "'mlp', 'conv', 'none' or a torch.nn.Module",
+        lambda v: isinstance(v, nn.Module) or v in ENCODERS,
+        "pre-feature: mlp for feature matrices, conv (an autoencoder's) for images, none for the raw rows",
+        ENCODERS,
+        str,
+    ),
+    _count("hidden_size", 1, "width of the mlp pre-feature (d_pre)"),
+    _optional(_count("head_hidden_size", 1, "width of a hidden layer inside each head"), "no hidden layer"),
+    _count("n_components", 1, "dimension of the representation (d)"),
+    _counts("channels", "channels of the conv pre-feature, one per layer"),
+    _counts("kernel_sizes", "kernel sizes of the conv pre-feature, one per layer"),
+    _count("pretrain_epochs", 0, "epochs of reconstruction for the conv pre-feature"),
+    _positive("pretrain_learning_rate", "Adam's learning rate in pre-training"),
+    _choice("scaling", SCALINGS, "of feature rows: unit length, standardised columns, or none"),
+    _positive("eta", "temperature of |S|/eta: smaller is sparser"),
+    _choice("normaliser", NORMALISERS, "of |S|/eta: row softmax, or Sinkhorn with `half_steps`"),
+    _count("half_steps", 1, "half-steps of the sinkhorn normaliser"),
+    _choice("coefficient_form", COEFFICIENT_FORMS, "C = sign(S)*A (symmetric) or sign(S)*P (directed)"),
+    _positive("gamma", "weight of self-expression; 'auto': 0.8 of what theory calls safe for any data", also="auto"),
+    _not_negative("beta", "weight of the regulariser of C"),
+    _positive("eps", "precision of the coding rate, alpha = d / (n eps)"),
+    _choice("anti_collapse", ANTI_COLLAPSE, "term that keeps Z from collapsing"),
+    _choice("regulariser", REGULARISERS, "r(C)"),
+    _optional(_count("regulariser_k", 1, "k of the block-diagonal regulariser"), "n_clusters"),
+    _count("batch_size", 2, "rows in a batch (n)"),
+    _count("epochs", 0, "passes over the data in the joint phase; 'auto': enough for 100 steps", also="auto"),
+    _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
+    _positive("learning_rate", "of the pre-feature and f"),
+    _optional(_positive("learning_rate_h", "of h"), "learning_rate"),
+    Parameter("momentum", "a number in [0, 1)", lambda v: _number(v) and 0 <= v < 1, "of SGD"),
+    _not_negative("weight_decay", "of the pre-feature and f"),
+    _not_negative("weight_decay_h", "of h"),
+    _choice("label_affinity", LABEL_AFFINITIES, "what is clustered: |YY'| (gram) or A (coefficients)"),
+    _count("max_landmarks", 2, "rows clustered exactly; beyond it the others are labelled by extension"),
+    _count("n_init", 1, "starts of k-means"),
+    Parameter(
+        "random_state",
+        "a whole number of at least 0, None, or a numpy RandomState",
+        lambda v: v is None or isinstance(v, np.random.RandomState) or (_whole(v) and v >= 0),
+        "seed; the same seed gives the same labels",
+        kind=int,
+    ),
+    Parameter(
+        "device",
+        "a torch device such as 'auto', 'cpu' or 'cuda:0'",
+        lambda v: isinstance(v, str),
+        "where to train",
+        kind=str,
+    ),
+    _count("verbose", 0, "1 shows progress"),
+)
+BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+
+
+def check_parameters(values: dict[str, Any], owner: str, error: type[ParameterError] = ParameterError) -> None:
+    for name, value in values.items():
+        BY_NAME[name].check(value, owner, error)

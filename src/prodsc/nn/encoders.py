@@ -1,0 +1,93 @@
+"""Pre-features: what turns a row or an image into the vector both heads read."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def mlp(in_features: int, hidden_size: int) -> nn.Sequential:
+    """Linear - BatchNorm - ReLU - Linear - ReLU, the paper's pre-feature for feature matrices."""
+    return nn.Sequential(
+        nn.Linear(in_features, hidden_size),
+        nn.BatchNorm1d(hidden_size),
+        nn.ReLU(),
+        nn.Linear(hidden_size, hidden_size),
+        nn.ReLU(),
+    )
+
+
+class ConvEncoder(nn.Module):
+    """Stride-2 convolutions with TensorFlow's SAME padding and ReLU, flattened: the encoder of DSC-Net."""
+
+    def __init__(self, image_shape: tuple[int, int, int], channels: Sequence[int], kernel_sizes: Sequence[int]):
+        super().__init__()
+        sizes = [image_shape[0], *channels]
+        self.kernel_sizes = tuple(kernel_sizes)
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(before, after, kernel, stride=2)
+            for before, after, kernel in zip(sizes, channels, kernel_sizes, strict=False)  # sizes is one longer
+        )
+
+    def maps(self, X: Tensor) -> Tensor:
+        for convolution, kernel in zip(self.convolutions, self.kernel_sizes, strict=True):
+            X = F.relu(convolution(same_pad(X, kernel)))
+        return X
+
+    def forward(self, X: Tensor) -> Tensor:
+        return self.maps(X).flatten(1)
+
+
+class ConvDecoder(nn.Module):
+    """The mirror of ConvEncoder: transposed convolutions, cropped where the encoder had padded."""
+
+    def __init__(self, image_shape: tuple[int, int, int], channels: Sequence[int], kernel_sizes: Sequence[int]):
+        super().__init__()
+        sizes = [image_shape[1:]]
+        for _ in channels:
+            sizes.append((halved(sizes[-1][0]), halved(sizes[-1][1])))
+        self.start = (channels[-1], *sizes[-1])
+        self.targets = sizes[-2::-1]
+        self.kernel_sizes = tuple(kernel_sizes)[::-1]
+        narrowing = [image_shape[0], *channels][::-1]
+        self.convolutions = nn.ModuleList(
+            nn.ConvTranspose2d(before, after, kernel, stride=2)
+            for before, after, kernel in zip(narrowing, narrowing[1:], self.kernel_sizes, strict=False)
+        )
+
+    def forward(self, H: Tensor) -> Tensor:
+        X = H.view(-1, *self.start)
+        for convolution, target, kernel in zip(self.convolutions, self.targets, self.kernel_sizes, strict=True):
+            (top, _), (left, _) = same_padding(target[0], kernel), same_padding(target[1], kernel)
+            # A kernel of 1 leaves the transposed convolution one row short of an even target.
+            X = F.pad(convolution(X), (0, 1, 0, 1))[:, :, top : top + target[0], left : left + target[1]]
+            X = F.relu(X)
+        return X
+
+
+def halved(size: int) -> int:
+    return (size + 1) // 2
+
+
+def same_padding(size: int, kernel: int) -> tuple[int, int]:
+    """(before, after) so that a stride-2 convolution gives ceil(size / 2), the odd pixel after, as TensorFlow does."""
+    total = max((halved(size) - 1) * 2 + kernel - size, 0)
+    return total // 2, total - total // 2
+
+
+def same_pad(X: Tensor, kernel: int) -> Tensor:
+    height, width = X.shape[-2:]
+    return F.pad(X, (*same_padding(width, kernel), *same_padding(height, kernel)))
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """PyTorch's default initialisation, but drawn from `generator`: the global random state is left alone."""
+    for part in module.modules():
+        if isinstance(part, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+            nn.init.kaiming_uniform_(part.weight, a=5**0.5, generator=generator)
+            if part.bias is not None:
+                fan_in, _ = nn.init._calculate_fan_in_and_fan_out(part.weight)
+                nn.init.uniform_(part.bias, -(fan_in**-0.5), fan_in**-0.5, generator=generator)
+        elif isinstance(part, nn.BatchNorm1d):
+            part.reset_parameters()

@@ -1,0 +1,155 @@
+"""What the figures share: checks of their input, and pieces drawn on one set of axes."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
+from numpy.typing import ArrayLike, NDArray
+
+from prodsc.errors import InputError
+from prodsc.report.style import COLOURS, INK, MUTED, cluster_colour
+
+Floats = NDArray[np.float64]
+
+FEW = 40  # up to here every point of a curve gets a dot
+MANY = 300  # from here a curve is drawn pale, with its running mean on top
+
+
+def cluster_labels(labels: ArrayLike) -> NDArray[np.intp]:
+    array = np.asarray(labels)
+    if array.ndim != 1 or not len(array) or not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"labels must be a non-empty 1-D array of integers; got {array.dtype} of shape {array.shape}.")
+    return array.astype(np.intp)
+
+
+def matrix(values: ArrayLike, name: str, n: int | None = None, width: int | None = None) -> NDArray[Any]:
+    """Check the shape only: no copy and no scan, because only a sample of the rows may be needed."""
+    array = np.asarray(values)
+    if array.ndim != 2 or 0 in array.shape or n not in (None, len(array)) or width not in (None, array.shape[1]):
+        wanted = f"{n or 'one or more'} rows and {width or 'one or more'} columns"
+        raise InputError(f"{name} must be a 2-D array with {wanted}; got shape {array.shape}.")
+    return array
+
+
+def finite(array: NDArray[Any], name: str) -> Floats:
+    floats = np.asarray(array, dtype=np.float64)
+    if not np.isfinite(floats).all():
+        n_bad = int((~np.isfinite(floats)).sum())
+        raise InputError(f"{name} has {n_bad} values that are NaN or infinite; a figure needs finite numbers.")
+    return floats
+
+
+def unit_rows(array: NDArray[Any], name: str) -> Floats:
+    """Rows scaled to length one; a row of zeros stays zero."""
+    floats = finite(array, name)
+    norms = np.linalg.norm(floats, axis=1, keepdims=True)
+    return floats / np.where(norms > 0, norms, 1.0)
+
+
+def fractions(values: ArrayLike, name: str, n: int) -> Floats:
+    array = finite(np.asarray(values), name)
+    if array.shape != (n,) or array.min() < 0 or array.max() > 1:
+        raise InputError(f"{name} must hold {n} numbers from 0 to 1; got shape {array.shape}.")
+    return array
+
+
+def sample(n: int, max_rows: int, seed: int) -> NDArray[np.intp]:
+    """Sorted numbers of at most max_rows of n rows, drawn without replacement."""
+    if n <= max_rows:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, size=max_rows, replace=False))
+
+
+def read_history(history: Mapping[str, Sequence[Any]]) -> tuple[Floats, list[str], dict[str, Floats]]:
+    """Steps that only grow, the phase of each, and the curves that have something to show (total first)."""
+    lengths = {key: len(values) for key, values in history.items()}
+    if missing := sorted({"phase", "step", "total"} - lengths.keys()):
+        raise InputError(f"history has no {missing}; it needs 'phase', 'step', 'total' and one key per loss term.")
+    if len(set(lengths.values())) > 1 or not lengths["step"]:
+        raise InputError(f"history must hold sequences of one length, at least 1; got {lengths}.")
+    steps = np.asarray(history["step"], dtype=np.float64)
+    gaps = np.diff(steps)
+    gaps = np.where(gaps > 0, gaps, np.maximum(steps[1:], 1))  # a counter that starts again goes on where it was
+    names = ["total", *(key for key in history if key not in ("phase", "step", "total"))]
+    curves = {name: np.asarray(history[name], dtype=np.float64) for name in names}
+    shown = {name: values for name, values in curves.items() if np.isfinite(values).any()}
+    if not shown:
+        raise InputError("history holds no finite loss in any step; training diverged at once, so there is no curve.")
+    return steps[0] + np.concatenate([[0.0], np.cumsum(gaps)]), [str(phase) for phase in history["phase"]], shown
+
+
+def block_means(G: Floats, labels: NDArray[np.intp]) -> str:
+    """Mean of G over pairs of rows in one cluster, and over pairs in two."""
+    same = labels[:, None] == labels[None, :]
+    pairs = {"in a cluster": same & ~np.eye(len(G), dtype=bool), "across": ~same}
+    means = [f"{G[mask].mean():.2f} {name}" for name, mask in pairs.items() if mask.any()]
+    return "mean " + ", ".join(means) if means else "one row"
+
+
+def mark_clusters(axes: Axes, labels: NDArray[np.intp], sides: str) -> None:
+    """A strip in the clusters' colours and a number per cluster along the sides, long ticks at the boundaries."""
+    clusters, sizes = np.unique(labels, return_counts=True)
+    ends = np.cumsum(sizes) - 0.5
+    starts = ends - sizes
+    colours = [cluster_colour(cluster) for cluster in clusters]
+    strip: Any = {"color": colours, "lw": 5, "clip_on": False, "capstyle": "butt"}
+    place = [-0.02] * len(clusters)
+    if "x" in sides:
+        axes.hlines(place, starts, ends, transform=axes.get_xaxis_transform(), **strip)
+        axes.set_xlabel("cluster")
+    if "y" in sides:
+        axes.vlines(place, starts, ends, transform=axes.get_yaxis_transform(), **strip)
+        axes.set_ylabel("cluster")
+    ticks: dict[float, str] = {}
+    for centre, cluster in zip((starts + ends) / 2, clusters, strict=True):
+        if not ticks or centre - list(ticks)[-1] >= 0.06 * len(labels):  # closer than this, numbers would overlap
+            ticks[float(centre)] = str(cluster)
+    axes.tick_params(which="both", left=False, bottom=False)
+    for side in sides:
+        axis = axes.xaxis if side == "x" else axes.yaxis
+        axis.set_ticks(list(ticks), list(ticks.values()))
+        axis.set_minor_locator(FixedLocator(list(ends[:-1])))
+        axis.set_tick_params(which="major", length=0, pad=11)
+        axis.set_tick_params(
+            which="minor", length=9, width=0.8, color=INK, **{"x": {"bottom": True}, "y": {"left": True}}[side]
+        )
+    axes.spines[:].set_visible(False)
+
+
+def curve(axes: Axes, x: Floats, y: Floats) -> None:
+    """A line that is readable with three points and with thousands."""
+    if len(x) <= MANY:
+        axes.plot(x, y, color=COLOURS[0], lw=1.4, marker="o" if len(x) <= FEW else "", ms=3.5)
+        return
+    window = np.ones(len(x) // 60)
+    axes.plot(x, y, color=COLOURS[4], lw=0.5, alpha=0.6)
+    axes.plot(
+        x, np.convolve(y, window, "same") / np.convolve(np.ones_like(y), window, "same"), color=COLOURS[0], lw=1.6
+    )
+
+
+def panel_title(axes: Axes, name: str, hint: str) -> None:
+    axes.set_title(hint or " ", loc="left", fontsize=8.5, color=MUTED)
+    place: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(name, (0, 1), (0, 19), weight="bold", parse_math=False, annotation_clip=False, **place)
+
+
+def note(figure: Figure, text: str) -> None:
+    """The sentence under a figure that says what to look for."""
+    figure.supxlabel(text, fontsize=9, color=MUTED)
+
+
+def principal_plane(U: Floats) -> Floats:
+    """The first two principal components of the rows, zero where there are fewer."""
+    left, singular, _ = np.linalg.svd(U - U.mean(axis=0), full_matrices=False)
+    plane = np.zeros((len(U), 2))
+    plane[:, : len(singular)] = (left * singular)[:, :2]
+    return plane
+
+
+def wrapped(title: str) -> str:
+    return textwrap.fill(title, width=70, max_lines=3, placeholder=" …")

@@ -1,0 +1,196 @@
+"""Arrays in, matplotlib Figures out: no files, no pyplot, no global state.
+
+Every figure says in words what to look for, and carries its alternative text as `figure.get_label()`.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgba_array
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+
+from prodsc.report import _parts as parts
+from prodsc.report.style import COLOURS, HEAT, PHASE_TINTS, cluster_colour, style
+
+WIDTH = 7.2  # inches; one width for all, so that text has one size down the page
+LEGEND_CLUSTERS = 12  # with more, the legend is longer than the picture
+
+TERM_HINTS = {
+    "total": "all terms together: what training lowers",
+    "coding_rate": "lower = points spread wider, no collapse",
+    "self_expression": "lower = rows rebuild each other better",
+    "block_diagonal": "0 = the graph falls into k separate parts",
+    "reconstruction": "lower = less of the input is lost",
+}
+
+
+def gram(X: ArrayLike, Z: ArrayLike, labels: ArrayLike, max_rows: int = 600, seed: int = 0) -> Figure:
+    """|X X'| beside |Z Z'| (rows L2-normalised) for a random sample of rows, sorted by predicted cluster."""
+    labels = parts.cluster_labels(labels)
+    rows = parts.sample(len(labels), max_rows, seed)
+    rows = rows[np.argsort(labels[rows], kind="stable")]
+    views = {name: parts.unit_rows(parts.matrix(U, name, len(labels))[rows], name) for name, U in (("X", X), ("Z", Z))}
+    with style():
+        figure = Figure(figsize=(WIDTH, 4.4), layout="compressed")
+        summaries = []
+        for axes, (name, U) in zip(figure.subplots(1, 2, sharey=True), views.items(), strict=True):
+            G = np.abs(U @ U.T)
+            image = axes.imshow(G, cmap=HEAT, vmin=0, vmax=1)
+            summaries.append(parts.block_means(G, labels[rows]))
+            axes.set_title(f"{'before: input X' if name == 'X' else 'after: learned Z'}\n{summaries[-1]}")
+            parts.mark_clusters(axes, labels[rows], sides="xy" if name == "X" else "x")
+        figure.colorbar(image, ax=figure.axes, label="|cos| of two rows\n0 orthogonal, 1 same line", pad=0.02)
+        figure.suptitle("How alike is each pair of rows?")
+        parts.note(
+            figure,
+            f"{len(rows):,} of {len(labels):,} rows, sorted by predicted cluster. Look for bright blocks on the\n"
+            "diagonal, dark elsewhere: clusters lie in orthogonal subspaces.",
+        )
+        figure.set_label(
+            f"Two heat maps of the absolute cosine between {len(rows):,} rows sorted by cluster. "
+            f"Input X: {summaries[0]}. Learned Z: {summaries[1]}."
+        )
+    return figure
+
+
+def learning_curves(history: Mapping[str, Sequence[Any]]) -> Figure:
+    """One panel per loss term over all steps, the background naming the phase.
+
+    `history` has the keys 'phase', 'step', 'total' and one per term; NaN marks a term that was not active. Steps may
+    run on or start again in each phase.
+    """
+    steps, phases, curves = parts.read_history(history)
+    spans = [list(run) for _, run in groupby(range(len(phases)), key=phases.__getitem__)]
+    tints = {phase: PHASE_TINTS[i % len(PHASE_TINTS)] for i, phase in enumerate(dict.fromkeys(phases))}
+    starts = [(steps[span[0] - 1] + steps[span[0]]) / 2 for span in spans[1:]]
+    edges = [steps[0] - 0.5, *starts, steps[-1] + 0.5]  # half a step each side: a phase of one step is visible too
+    with style():
+        n_lines = -(-len(curves) // 2)
+        figure = Figure(figsize=(WIDTH, 1.2 + 1.9 * n_lines), layout="constrained")
+        panels = figure.subplots(n_lines, 2, squeeze=False).ravel()
+        for axes, (name, values) in zip(panels, curves.items(), strict=False):
+            for span, left, right in zip(spans, edges, edges[1:], strict=False):
+                axes.axvspan(left, right, color=tints[phases[span[0]]], lw=0, zorder=0)
+                active = [i for i in span if np.isfinite(values[i])]
+                parts.curve(axes, steps[active], values[active])
+            parts.panel_title(axes, name.replace("_", " "), TERM_HINTS.get(name, ""))
+            axes.set_xlim(edges[0], edges[-1])
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
+            axes.set_xlabel("training step")
+        for axes in panels[len(curves) :]:
+            axes.remove()
+        figure.suptitle("How did training go?")
+        handles = [Patch(color=tint, label=phase) for phase, tint in tints.items()]
+        legend = figure.legend(
+            handles=handles, loc="outside lower center", ncols=min(len(tints), 4), title="background: phase of training"
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        ends = (f"{name.replace('_', ' ')} {values[np.isfinite(values)][-1]:.3g}" for name, values in curves.items())
+        figure.set_label(
+            f"Line charts of {len(curves)} losses over {len(steps):,} recorded steps; phases: {', '.join(tints)}. "
+            f"Last values: {', '.join(ends)}."
+        )
+    return figure
+
+
+def map_2d(
+    coordinates: ArrayLike,
+    labels: ArrayLike,
+    confidence: ArrayLike | None = None,
+    title: str = "Which rows belong together?",
+) -> Figure:
+    """Scatter coloured by cluster, the cluster's number at its median; rows of low confidence (0 to 1) are pale."""
+    labels = parts.cluster_labels(labels)
+    points = parts.finite(parts.matrix(coordinates, "coordinates", len(labels), width=2), "coordinates")
+    clusters, sizes = np.unique(labels, return_counts=True)
+    colours = to_rgba_array([cluster_colour(label) for label in labels])
+    colours[:, 3] = 0.85
+    note = "Each dot is one row; dots that touch are alike. Axes have no unit, and wide gaps no meaning."
+    if confidence is not None:
+        colours[:, 3] = 0.12 + 0.83 * parts.fractions(confidence, "confidence", len(labels))
+        note += "\nStrong colour: a sure assignment. Pale: the row could belong elsewhere."
+    with style():
+        figure = Figure(figsize=(WIDTH, 5.4), layout="constrained")
+        axes = figure.subplots()
+        dot = float(np.clip(12_000 / len(labels), 8, 45))
+        axes.scatter(points[:, 0], points[:, 1], c=colours, s=dot, linewidths=0)
+        for cluster in clusters:
+            x, y = np.median(points[labels == cluster], axis=0)
+            halo = [withStroke(linewidth=3, foreground="white")]
+            size = 12 if len(clusters) <= 20 else 8
+            axes.text(x, y, str(cluster), weight="bold", size=size, ha="center", va="center", path_effects=halo)
+        axes.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
+        axes.spines[:].set_visible(False)
+        if len(clusters) <= LEGEND_CLUSTERS:
+            handles = [
+                Line2D([], [], ls="", marker="o", color=cluster_colour(cluster), label=f"{cluster}  ({size:,})")
+                for cluster, size in zip(clusters, sizes, strict=True)
+            ]
+            figure.legend(handles=handles, loc="outside right center", title="cluster\n(dots shown)")
+        figure.suptitle(parts.wrapped(title), parse_math=False)
+        parts.note(figure, note)
+        figure.set_label(
+            f"Scatter of {len(labels):,} rows in {len(clusters)} clusters of {sizes.min():,} to {sizes.max():,} rows."
+        )
+    return figure
+
+
+def embed_2d(Z: ArrayLike, seed: int = 0, max_rows: int = 2000) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Row numbers of a random sample of Z, and a t-SNE of it in the plane (m x 2).
+
+    Sign is ignored: z and -z span the same line, so they belong to one subspace and land on one spot. The distance
+    is 1 - |<z_i, z_j>| between rows of length one: 0 on the same line, 1 when orthogonal.
+    """
+    Z = parts.matrix(Z, "Z")
+    rows = parts.sample(len(Z), max_rows, seed)
+    U = parts.unit_rows(Z[rows], "Z")
+    if len(rows) < 4:  # t-SNE has nothing to preserve: principal components of the rows turned to one side
+        return rows, parts.principal_plane(U * np.where(U @ U[0] < 0, -1.0, 1.0)[:, None])
+    from sklearn.manifold import TSNE  # here, because it takes a second to import
+    from threadpoolctl import threadpool_limits
+
+    D = np.clip(1 - np.abs(U @ U.T), 0, None)
+    np.fill_diagonal(D, 0)
+    perplexity = min(30.0, (len(rows) - 1) / 3)  # t-SNE wants it below the number of rows
+    tsne = TSNE(metric="precomputed", init="random", perplexity=perplexity, random_state=seed)
+    # Threads do not pay for few rows, and on a busy machine they wait for each other up to 30 times longer.
+    with threadpool_limits(1 if len(rows) < 1000 else None, user_api="openmp"):
+        return rows, tsne.fit_transform(D).astype(np.float64)
+
+
+def spectrum(Z: ArrayLike) -> Figure:
+    """Singular values of Z on a log axis, with the effective rank exp(entropy of sigma^2 / sum sigma^2)."""
+    singular = np.linalg.svd(parts.finite(parts.matrix(Z, "Z"), "Z"), compute_uv=False)
+    energy = singular**2 / max(float((singular**2).sum()), np.finfo(float).tiny)
+    rank = float(np.exp(-(energy * np.log(energy, where=energy > 0, out=np.zeros_like(energy))).sum()))
+    shown = np.maximum(singular, (singular[0] or 1.0) * 1e-8)  # a log axis cannot show 0
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
+        axes = figure.subplots()
+        axes.semilogy(np.arange(1, len(singular) + 1), shown, ".-", color=COLOURS[0], lw=1)
+        axes.axvline(rank, color=COLOURS[3], ls="--", lw=1.2)
+        side, shift = ("right", -5) if rank > len(singular) / 2 else ("left", 5)
+        place: Any = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points", "ha": side}
+        axes.annotate(f"effective rank {rank:.1f}", (rank, 0.93), (shift, 0), color=COLOURS[3], **place)
+        axes.set(xlabel="direction of Z, strongest first", ylabel="singular value (log)")
+        axes.set_ylim(
+            bottom=0.7 * min(shown[-1], shown[0] / 100)
+        )  # two decades: a small fall must not look like a cliff
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True))
+        figure.suptitle("How many directions does Z use?")
+        parts.note(
+            figure,
+            "A long plateau: many directions carry information. A steep fall after the first few: Z has collapsed.\n"
+            "Dashed: the number of equally strong directions that would carry as much.",
+        )
+        figure.set_label(f"Line chart of {len(singular)} singular values; effective rank {rank:.1f}.")
+    return figure

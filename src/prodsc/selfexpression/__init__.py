@@ -1,0 +1,27 @@
+"""C: Gram matrix, sign, row softmax or Sinkhorn, and the two published variants of the coefficients."""
+
+from prodsc.selfexpression.coefficients import (
+    COEFFICIENT_FORMS,
+    NORMALISERS,
+    CoefficientForm,
+    Normaliser,
+    SelfExpression,
+    gram,
+    potentials,
+    row_softmax,
+    self_expression,
+    sinkhorn,
+)
+
+__all__ = [
+    "COEFFICIENT_FORMS",
+    "NORMALISERS",
+    "CoefficientForm",
+    "Normaliser",
+    "SelfExpression",
+    "gram",
+    "potentials",
+    "row_softmax",
+    "self_expression",
+    "sinkhorn",
+]

@@ -1,0 +1,82 @@
+"""From the rows of Y to the self-expressive coefficients C and the affinity A.
+
+    S = YY'      P = normalise(|S| / eta), diag(P) = 0      A = (P + P') / 2      C = sign(S) * A  or  sign(S) * P
+
+Column j of C expresses point j, as in the paper: the reconstruction of row z_j is row j of C'Z.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from prodsc.types import Affinity, Rows, Square
+
+Normaliser = Literal["softmax", "sinkhorn"]
+CoefficientForm = Literal["symmetric", "directed"]
+NORMALISERS: tuple[str, ...] = get_args(Normaliser)
+COEFFICIENT_FORMS: tuple[str, ...] = get_args(CoefficientForm)
+
+
+@dataclass(frozen=True)
+class SelfExpression:
+    """Everything that S = YY' becomes, each value by its name."""
+
+    S: Square
+    A: Affinity
+    C: Square
+
+
+def gram(Y: Rows) -> Square:
+    """S = YY', entries in [-1, 1] for unit rows."""
+    return Y @ Y.T
+
+
+def row_softmax(K: Square) -> Square:
+    """P with rows that sum to 1. The published runs use this (one Sinkhorn half-step) nearly everywhere."""
+    return torch.softmax(K, dim=1)
+
+
+def potentials(K: Square, half_steps: int, stop_column_gradient: bool = True) -> list[Tensor]:
+    """p_0 = 0 and p_t = -log sum_j exp(K_ij + p_{t-1,j}): the scalings of Sinkhorn in the log domain.
+
+    Odd t scale rows, even t scale columns; K = |S|/eta is symmetric, so both are the same formula.
+    The published code lets no gradient through the column scalings, hence the default.
+    """
+    chain = [torch.zeros_like(K[0])]
+    for t in range(1, half_steps + 1):
+        p = -torch.logsumexp(K + chain[-1], dim=1)
+        chain.append(p.detach() if stop_column_gradient and t % 2 == 0 else p)
+    return chain
+
+
+def sinkhorn(K: Square, half_steps: int = 5, stop_column_gradient: bool = True) -> Square:
+    """n times the Sinkhorn scaling of exp(K) with marginals 1/n, after the given number of half-steps.
+
+    An odd number ends on rows that sum to 1, an even number on columns that do; many approach a doubly
+    stochastic matrix. One half-step is exactly the row softmax.
+    """
+    chain = potentials(K, half_steps, stop_column_gradient)
+    last, before = chain[-1], chain[-2]
+    rows, columns = (last, before) if half_steps % 2 else (before, last)
+    return torch.exp(K + rows[:, None] + columns[None, :])
+
+
+def normalise(K: Square, normaliser: Normaliser, half_steps: int) -> Square:
+    return row_softmax(K) if normaliser == "softmax" else sinkhorn(K, half_steps)
+
+
+def self_expression(
+    Y: Rows,
+    eta: float,
+    normaliser: Normaliser = "softmax",
+    half_steps: int = 5,
+    form: CoefficientForm = "symmetric",
+) -> SelfExpression:
+    """S, A and C of a batch; `form` is one of the two published variants of C."""
+    S = gram(Y)
+    P = normalise(S.abs() / eta, normaliser, half_steps)
+    P = P.masked_fill(torch.eye(len(P), dtype=torch.bool, device=P.device), 0.0)  # no point expresses itself
+    A = (P + P.T) / 2
+    return SelfExpression(S, A, S.sign() * (A if form == "symmetric" else P))

@@ -1,0 +1,8 @@
+"""LOOP: the only zero_grad/backward/step; phases as data; history, checkpoints and progress listen to it."""
+
+from prodsc.training.batches import Batches
+from prodsc.training.history import History
+from prodsc.training.loop import Callback, Phase, Training, train
+from prodsc.training.step import Step
+
+__all__ = ["Batches", "Callback", "History", "Phase", "Step", "Training", "train"]

@@ -1,0 +1,98 @@
+"""The only training loop: phases are data, everything else listens through callbacks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch.optim import Optimizer
+
+from prodsc.errors import TrainingError
+from prodsc.losses import LossReport, Objective
+from prodsc.nn import Network
+from prodsc.training.batches import Batches
+from prodsc.training.history import History
+from prodsc.training.step import Step
+
+CHECK_EVERY = 10  # steps between looks at whether the loss is finite: a look waits for the device
+
+
+@dataclass(frozen=True)
+class Phase:
+    """So many steps on these terms. `optimizer` starts a new one; without it the previous phase's goes on."""
+
+    name: str
+    steps: int
+    terms: tuple[str, ...]
+    batches: Batches
+    optimizer: Callable[[Network], Optimizer] | None = None
+    on_enter: Callable[[Network], None] | None = None
+
+
+@dataclass
+class Training:
+    """All that a run is at one moment: what callbacks see and a checkpoint holds."""
+
+    network: Network
+    phases: Sequence[Phase]
+    history: History
+    phase: int = 0  # index into phases
+    step: int = 0  # steps done in it
+    optimizer: Optimizer | None = field(default=None)
+
+    @property
+    def current(self) -> Phase:
+        return self.phases[self.phase]
+
+
+class Callback(Protocol):
+    def on_step(self, training: Training) -> None:
+        """After every step, when the state is consistent and may be saved."""
+
+    def on_end(self, training: Training) -> None:
+        """After the last step."""
+
+
+def train(
+    training: Training,
+    objective: Objective[Step],
+    make_step: Callable[[Phase, int], Step],
+    callbacks: Sequence[Callback] = (),
+    restore: Callable[[Training], None] | None = None,
+) -> None:
+    """Run the phases from where `training` stands. `restore` puts back weights and optimiser of a checkpoint."""
+    first_phase, first_step = training.phase, training.step
+    for index, phase in enumerate(training.phases):
+        if phase.optimizer is not None:
+            training.optimizer = phase.optimizer(training.network)
+        if index < first_phase:
+            continue
+        if index == first_phase and restore is not None:
+            restore(training)
+        training.phase, training.step = index, first_step if index == first_phase else 0
+        if training.step == 0 and phase.on_enter is not None:
+            phase.on_enter(training.network)
+        training.network.train()
+        optimizer = training.optimizer
+        assert optimizer is not None
+        for t in range(training.step, phase.steps):
+            report = objective(make_step(phase, t), only=phase.terms)
+            report.total.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            training.history.record(phase.name, t // phase.batches.per_epoch + 1, t + 1, report)
+            training.step = t + 1
+            if training.step % CHECK_EVERY == 0 or training.step == phase.steps:
+                check_finite(report, phase, t)
+            for callback in callbacks:
+                callback.on_step(training)
+    for callback in callbacks:
+        callback.on_end(training)
+
+
+def check_finite(report: LossReport, phase: Phase, t: int) -> None:
+    if not torch.isfinite(report.total):
+        raise TrainingError(
+            f"the loss is {report.total.item()} at step {t + 1} of {phase.name}: training diverged. "
+            "Lower learning_rate or gamma."
+        )

@@ -1,0 +1,15 @@
+"""The scikit-learn contract."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from prodsc import PRODSC, SEDSC
+
+SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
+
+
+@pytest.mark.filterwarnings("ignore:.*rows of zeros only:UserWarning", "ignore:.*row of zeros only:UserWarning")
+@pytest.mark.filterwarnings("ignore:only 1 of n_clusters=2 clusters have rows:UserWarning")
+@parametrize_with_checks([PRODSC(n_clusters=3, **SMALL), SEDSC(n_clusters=3, **SMALL)])
+def test_estimator_contract(estimator, check):
+    check(estimator)
