@@ -282,9 +282,9 @@ def test_parquet_column_of_vectors(kind, dtype, tmp_path):
 
 
 def test_row_names_are_not_features(tmp_path):
-    named = frame().set_index(pd.Index(range(100, 112), name="id"))
-    named.to_parquet(tmp_path / "named.parquet")
-    frame().iloc[::-1].to_parquet(tmp_path / "unnamed.parquet")
+    frame().set_index(pd.Index([f"row {i}" for i in range(12)], name="id")).to_parquet(tmp_path / "named.parquet")
+    frame().sample(frac=1, random_state=0).to_parquet(tmp_path / "unnamed.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "unnamed.parquet").names
     frame().to_csv(tmp_path / "index.csv")
     for name in ("named.parquet", "unnamed.parquet", "index.csv"):
         found = read(tmp_path / name)
@@ -315,6 +315,7 @@ def test_two_columns_of_one_name_are_both_kept(tmp_path):
         ("1.5,-2e3\nnan,inf\n", None, 2),
         ("a,b\n1,2\n3,4\n", ["a", "b"], 2),
         ("\ufeffa, b\n1,2\n", ["a", "b"], 1),
+        ("\ufeff1,2\n3,4\n", None, 2),
         ("0,1,2\n5,6,7\n", ["0", "1", "2"], 1),  # pandas' names for an array
         ("0,1\n0.5,0.7\n", ["0", "1"], 1),
         ("0,1\n1,0\n", None, 2),  # too short to tell from data
@@ -345,8 +346,8 @@ def test_csv_without_header_may_have_text_labels(tmp_path):
 
 
 def test_csv_with_very_long_rows(tmp_path):
-    wide = rng.normal(size=(2, 4_000))
-    np.savetxt(tmp_path / "wide.csv", wide, delimiter=",", fmt="%.300e")  # 1.2 MB a row, more than pyarrow's block
+    wide = rng.normal(size=(3, 8_000))
+    np.savetxt(tmp_path / "wide.csv", wide, delimiter=",", fmt="%.300e")  # 2.5 MB a row, pyarrow's block is 1
     np.testing.assert_allclose(read(tmp_path / "wide.csv").X, wide, rtol=1e-14)
 
 
@@ -406,6 +407,11 @@ def test_mat_sparse_is_made_dense(tmp_path):
         group.attrs["MATLAB_sparse"] = np.uint64(12)
     for name in ("old.mat", "new.mat"):
         np.testing.assert_array_equal(read(tmp_path / name).X, values)
+
+
+def test_mat_X_of_one_column_stays_a_matrix(tmp_path):
+    scipy.io.savemat(tmp_path / "f.mat", {"X": X[:, :1], "gnd": Y})
+    assert read(tmp_path / "f.mat").X.shape == (12, 1)
 
 
 def test_mat73_text_is_not_taken_for_numbers(tmp_path):
@@ -592,6 +598,9 @@ def test_a_label_column_of_fractions_or_gaps_is_refused(tmp_path):
 def test_what_is_not_a_file(tmp_path):
     np.save(tmp_path / "features.npy", X)
     refused(tmp_path / "feature.npy", "feature.npy does not exist; did you mean 'features.npy'")
+    refused(tmp_path / ("n" * 300 + ".npy"), "does not exist; check the path")
+    refused("~nobody-here/f.npy", "does not exist; check the path")
+    refused(tmp_path / "features.npy", "is neither", labels="n" * 300)
     refused(tmp_path / "nowhere" / "f.npy", "does not exist; check the path")
     refused(tmp_path, "is a directory, not a file; name one file of these types: .npy, .npz")
     (tmp_path / "f.xlsx").write_text("x")
@@ -650,6 +659,23 @@ def test_damaged_files_never_raise_anything_else(suffix, tmp_path):
         path.write_bytes(hurt)
         with suppress(InputError):
             read(path)  # damage to the values alone cannot be seen in every format
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError(), "does not fit in memory; save it as .npy, which is read from disk"),
+        (PermissionError(13, "Permission denied"), "permission denied.; change its permissions"),
+        (KeyError(), "cannot be read as .npz .KeyError.; it is damaged"),
+    ],
+)
+def test_what_the_libraries_raise_becomes_a_sentence(error, sentence, tmp_path, monkeypatch):
+    def opener(path, stack):
+        raise error
+
+    monkeypatch.setitem(OPENERS, ".npz", opener)
+    np.savez(tmp_path / "f.npz", X=X)
+    refused(tmp_path / "f.npz", sentence)
 
 
 class Bomb:
@@ -755,6 +781,11 @@ def test_no_matrix_or_several(suffix, tmp_path):
     refused(write("many", **{f"layer{i}": X for i in range(9)}), "layer5 and 3 more")
 
 
+def test_mat73_names_what_matlab_shows(tmp_path):
+    save_mat73(tmp_path / "f.mat", a=Y[None], b=Y[None])
+    refused(tmp_path / "f.mat", r"it holds a \(12,\) int64, b \(12,\) int64\)")
+
+
 def test_mat73_empty_matrix(tmp_path):
     save_mat73(tmp_path / "f.mat", X=np.empty((0, 5)))
     refused(tmp_path / "f.mat", r"array 'X' in .* has 0 rows \(shape \(0, 5\)\)")
@@ -807,6 +838,8 @@ def test_vectors_that_cannot_be_X(tmp_path):
     refused(path, r"several columns of vectors \(v, w\)")
     pq.write_table(pa.table({"v": [[1.0]], "X": [[2.0]]}), path)
     np.testing.assert_array_equal(read(path).X, [[2]])
+    pq.write_table(pa.table({"v": pa.array([[1]], pa.list_(pa.decimal128(5, 2)))}), path)
+    refused(path, r"not numbers: v \(list<.*decimal128\(5, 2\)")
     pq.write_table(pa.table({"v": pa.array([], pa.list_(pa.float32()))}), path)
     refused(path, "0 rows")
 

@@ -80,7 +80,7 @@ def as_array(X: Any, *, what: str = "X") -> np.ndarray:
         raise InputError(
             f"{what} is a sparse matrix; prodsc takes dense rows. Use {what}.toarray() or reduce it first."
         )
-    array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    array = X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
     if array.dtype.kind in "OUS":
         array = _numbers(array, what)
     if array.dtype.kind == "c":
@@ -158,8 +158,8 @@ def check_values(array: np.ndarray, *, what: str = "X") -> Summary:
         count += size
     if n_bad:
         raise InputError(
-            f"{what} has {n_bad} {'row' if n_bad == 1 else 'rows'} with NaN or infinity (inf) (first: row {first_bad}, {bad_kind}). "
-            "Drop or impute them first."
+            f"{what} has {n_bad} {'row' if n_bad == 1 else 'rows'} with NaN or infinity (inf) "
+            f"(first: row {first_bad}, {bad_kind}). Drop or impute them first."
         )
     return Summary(mean, np.sqrt(square / max(count, 1)), int((low == high).sum()), n_zero, first_zero)
 

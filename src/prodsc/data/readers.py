@@ -5,35 +5,27 @@ path --> opened by its suffix --> Contents: arrays by name, not yet read --> X, 
 Every failure is an InputError of one sentence: the rule, the value and the way out.
 """
 
-import csv
+import os
 import pickle
 import warnings
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 import scipy.io
 import scipy.sparse
 import torch
 from safetensors import safe_open
 
+from prodsc.data.tables import FEATURE_NAMES, LABEL_NAMES, Table, listed, open_csv, open_parquet, table_matrix
 from prodsc.errors import InputError, ProdscError, did_you_mean, require
 
-FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
-LABEL_NAMES = ("y", "ys", "labels", "label", "gnd", "Y", "target", "targets")
-EXACT_IN_FLOAT32 = 2**24  # every whole number up to here is a float32
-ROWS_AT_A_TIME = 8192
 NO_PICKLE = "a pickle is never loaded, as it could run code"
 
 
@@ -76,10 +68,10 @@ def read(path: str | PathLike[str], *, labels: str | PathLike[str] | None = None
 
 
 def _existing(path: str | PathLike[str]) -> Path:
-    path = Path(path).expanduser()
-    if path.is_dir():
+    path = Path(os.path.expanduser(path))
+    if os.path.isdir(path):
         raise InputError(f"{path} is a directory, not a file; name one file of these types: {', '.join(OPENERS)}.")
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike Path.is_file, this raises nothing for names the system cannot have
         raise InputError(f"{path} does not exist{did_you_mean(path.name, _siblings(path)) or '; check the path.'}")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty (0 bytes); write it again.")
@@ -105,6 +97,8 @@ def _opened(path: Path) -> Iterator[Contents]:
             yield opener(path, stack)
         except ProdscError:
             raise
+        except PermissionError as error:
+            raise InputError(f"{path} may not be read by you (permission denied); change its permissions.") from error
         except MemoryError as error:
             raise InputError(f"{path} does not fit in memory; save it as .npy, which is read from disk.") from error
         except Exception as error:  # a damaged file makes these libraries raise nearly anything
@@ -155,9 +149,6 @@ def _open_torch(path: Path, stack: ExitStack) -> Contents:
     try:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except pickle.UnpicklingError as error:
-        with path.open("rb") as file:
-            if file.read(2) == b"PK" and not zipped:
-                raise  # an archive cut short, not a refusal
         raise InputError(
             f"{path} holds Python objects other than tensors, or no tensors ({NO_PICKLE}); "
             "write it with torch.save({'features': X, 'ys': y}, path), X and y tensors."
@@ -187,57 +178,14 @@ def _from_tensor(file: Any, name: Any) -> np.ndarray:
     return value.numpy()
 
 
-def _open_parquet(path: Path, stack: ExitStack) -> Contents:
-    file = stack.enter_context(pa.parquet.ParquetFile(path))
-    schema = file.schema_arrow
-    index = (schema.pandas_metadata or {}).get("index_columns", [])  # row names, not features
-    fields = {i: schema.field(i) for i, name in enumerate(schema.names) if name not in index}
-    batches = partial(file.iter_batches, batch_size=ROWS_AT_A_TIME)
-    column = lambda i: file.read(columns=[fields[i].name]).column(fields[i].name)  # noqa: E731
-    return _table_contents(Table(path, fields, file.metadata.num_rows, batches, column))
+def _open_table(opener: Callable[[Path, ExitStack], Table], path: Path, stack: ExitStack) -> Contents:
+    table = opener(path, stack)
+    arrays = {field.name: partial(_column_values, table, i) for i, field in table.fields.items()}
+    return Contents(arrays, partial(table_matrix, table))
 
 
-def _open_csv(path: Path, stack: ExitStack) -> Contents:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        file.seek(0)
-        tabs = path.suffix.lower() == ".tsv"
-        delimiter = "\t" if tabs else ";" if ";" in first and "," not in first else ","
-        rows = list(islice((row for row in csv.reader(file, delimiter=delimiter) if row), 2))
-    if not rows:
-        raise InputError(f"{path} holds no rows, only blank lines; write it again.")
-    header = _has_header(rows)
-    names = None if header else [f"f{j}" for j in range(len(rows[0]))]
-    block = max(2**20, 4 * sum(len(cell) + 1 for row in rows for cell in row))  # pyarrow wants whole rows in a block
-    options = pa.csv.ReadOptions(column_names=names, block_size=block), pa.csv.ParseOptions(delimiter=delimiter)
-    table = pa.csv.read_csv(path, *options)
-    table = table.rename_columns([name.strip() for name in table.column_names])
-    # pandas and R write the row names as a first column without a name
-    unnamed = header and table.column_names[0] == ""
-    fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
-    batches = partial(table.to_batches, max_chunksize=ROWS_AT_A_TIME)
-    return _table_contents(Table(path, fields, len(table), batches, table.column, header))
-
-
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Is the first row names? It is if it names labels, has text above a number, has only text, or counts 0, 1, 2..."""
-    first = [cell.strip() for cell in rows[0]]
-    below = [cell.strip() for cell in rows[-1]] if len(rows) > 1 else []
-    counted = [str(i) for i in range(len(first))]  # the header that pandas gives to an array
-    if first == counted:
-        return len(first) > 2 or any("." in cell for cell in below)  # 0,1 alone may well be data
-    return (
-        first == ["", *counted[:-1]]
-        or any(cell in LABEL_NAMES for cell in first)
-        or any(not _is_number(a) and _is_number(b) and b for a, b in zip(first, below, strict=False))
-        or (len(first) > 1 and not any(_is_number(cell) for cell in first))
-    )
-
-
-def _is_number(cell: str) -> bool:
-    with suppress(ValueError):
-        return cell in ("", "NA", "null") or float(cell) is not None
-    return False
+def _column_values(table: Table, i: int) -> np.ndarray:
+    return np.asarray(table.column(i).to_pylist())
 
 
 def _open_mat(path: Path, stack: ExitStack) -> Contents:
@@ -279,7 +227,7 @@ def _mat_array(name: str, value: Any) -> np.ndarray:
 def _open_h5ad(path: Path, stack: ExitStack) -> Contents:
     file = _hdf5(path, stack)
     if "X" not in file:
-        raise InputError(f"{path} has no matrix X (it holds {_listed(file)}); write it with AnnData(X=X).write_h5ad().")
+        raise InputError(f"{path} has no matrix X (it holds {listed(file)}); write it with AnnData(X=X).write_h5ad().")
     obs = file.get("obs", {})
     labels = {name: partial(_obs_column, obs[name]) for name in obs} if hasattr(obs, "keys") else {}
     return Contents(labels, lambda aside: (_h5ad_matrix(file["X"], path), _h5ad_columns(file)))
@@ -323,107 +271,12 @@ OPENERS: dict[str, Callable[[Path, ExitStack], Contents]] = {
     ".pt": _open_torch,
     ".pth": _open_torch,
     ".safetensors": _open_safetensors,
-    ".parquet": _open_parquet,
-    ".csv": _open_csv,
-    ".tsv": _open_csv,
+    ".parquet": partial(_open_table, open_parquet),
+    ".csv": partial(_open_table, open_csv),
+    ".tsv": partial(_open_table, open_csv),
     ".mat": _open_mat,
     ".h5ad": _open_h5ad,
 }
-
-
-# ---- tables: columns of numbers, or one column of vectors ------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Table:
-    path: Path
-    fields: dict[int, pa.Field]  # by position in the file
-    n_rows: int
-    batches: Callable[[], Iterable[pa.RecordBatch]]  # starts anew at every call: a big file is not held whole beside X
-    column: Callable[[int], pa.ChunkedArray]
-    header: bool = True
-
-
-def _table_contents(table: Table) -> Contents:
-    arrays = {field.name: partial(_column_values, table, i) for i, field in table.fields.items()}
-    return Contents(arrays, partial(_table_matrix, table))
-
-
-def _column_values(table: Table, i: int) -> np.ndarray:
-    return np.asarray(table.column(i).to_pylist())
-
-
-def _table_matrix(table: Table, aside: Collection[str]) -> tuple[np.ndarray, list[str] | None]:
-    fields = {i: field for i, field in table.fields.items() if field.name not in aside}
-    vectors = [i for i in fields if _is_vector(fields[i].type)]
-    vectors = [i for i in vectors if fields[i].name in FEATURE_NAMES] or vectors
-    if len(vectors) > 1:
-        names = _listed(fields[i].name for i in vectors)
-        raise InputError(f"{table.path} has several columns of vectors ({names}); keep one, or name one of them 'X'.")
-    if vectors:  # an embedding column is the features, and what stands beside it is not
-        return _from_vectors(table, vectors[0]), None
-    text = [field for field in fields.values() if not _is_numeric(field.type) and table.n_rows]
-    if text:
-        raise InputError(
-            f"{table.path} has columns that are not numbers: {_listed(f'{f.name} ({f.type})' for f in text)}; "
-            f"drop them (pandas: df.drop(columns=[...])), or pass labels='{text[0].name}' if that column is the labels."
-        )
-    return _from_columns(table, list(fields)), [f.name for f in fields.values()] if table.header else None
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    t = pa.types
-    return t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind)
-
-
-def _is_vector(kind: pa.DataType) -> bool:
-    t = pa.types
-    listed = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
-    return listed and _is_numeric(kind.value_type) and not t.is_decimal(kind.value_type)
-
-
-def _from_columns(table: Table, chosen: list[int]) -> np.ndarray:
-    """One array in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
-    kinds = {i: table.fields[i].type for i in chosen}
-    wide = [i for i in chosen if pa.types.is_integer(kinds[i]) and kinds[i].bit_width > 16]
-    ends = [pc.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
-    fits = all(abs(value) <= EXACT_IN_FLOAT32 for end in ends for value in end.values() if value is not None)
-    dtypes = {
-        np.float64 if pa.types.is_decimal(kinds[i]) or (i in wide and not fits) else np.float32
-        for i in chosen
-        if not pa.types.is_floating(kinds[i])
-    }
-    dtypes |= {kind.to_pandas_dtype() for kind in kinds.values() if pa.types.is_floating(kind)}
-    X = np.empty((table.n_rows, len(chosen)), dtype=np.result_type(np.float16, *dtypes))
-    start = 0
-    for batch in table.batches():
-        for j, i in enumerate(chosen):
-            column = batch.column(i)
-            column = column if pa.types.is_floating(kinds[i]) else column.cast(pa.float64(), safe=False)
-            X[start : start + len(batch), j] = column.to_numpy(zero_copy_only=False)
-        start += len(batch)
-    return X
-
-
-def _from_vectors(table: Table, i: int) -> np.ndarray:
-    name, dtype = table.fields[i].name, table.fields[i].type.value_type.to_pandas_dtype()
-    X, start = np.empty((table.n_rows, 0)), 0
-    for batch in table.batches():
-        column = batch.column(i)
-        widths = pc.list_value_length(column).to_numpy(zero_copy_only=False)  # NaN where there is no vector
-        if start == 0:
-            X = np.empty((table.n_rows, int(np.nan_to_num(widths[0]))), dtype=dtype)
-        if (bad := np.flatnonzero(widths != X.shape[1])).size:
-            raise InputError(
-                f"column '{name}' of {table.path} must hold vectors of one length, {X.shape[1]}; "
-                f"row {start + bad[0]} has {np.nan_to_num(widths[bad[0]]):.0f} values: drop or mend such rows."
-            )
-        values = column.flatten()
-        if values.null_count and X.dtype.kind != "f":  # among floats it becomes a NaN
-            raise InputError(f"column '{name}' of {table.path} has vectors with missing values; fill or drop them.")
-        X[start : start + len(batch)] = values.to_numpy(zero_copy_only=False).reshape(len(batch), -1)
-        start += len(batch)
-    return X
 
 
 # ---- X: which array it is, and whether it can be one -----------------------------------------------------------------
@@ -451,10 +304,10 @@ def _feature_array(arrays: Arrays, path: Path, aside: Collection[str]) -> tuple[
     if len(found) == 1:
         return next(iter(found.items()))
     if found:
-        raise InputError(f"{path} has several arrays that could be X: {_listed(found)}; name the right one 'X'.")
+        raise InputError(f"{path} has several arrays that could be X: {listed(found)}; name the right one 'X'.")
     raise InputError(
         f"{path} has no numeric array of two or more dimensions that could be X (it holds "
-        f"{_listed(described) or 'nothing'}); save the n x d features under the name 'X'."
+        f"{listed(described) or 'nothing'}); save the n x d features under the name 'X'."
     )
 
 
@@ -493,9 +346,9 @@ def _vector(contents: Contents, names: Iterable[str]) -> np.ndarray | None:
 
 def _label_file(labels: str | PathLike[str], path: Path, names: list[str]) -> np.ndarray:
     """Labels from a file of their own: one label per line (.txt), or any format above with one 1-D array in it."""
-    file = Path(labels).expanduser()
-    if isinstance(labels, str) and not file.exists():
-        held = f"it holds {_listed(names)}" if names else "it holds one array without a name"
+    file = Path(os.path.expanduser(labels))
+    if isinstance(labels, str) and not os.path.exists(file):
+        held = f"it holds {listed(names)}" if names else "it holds one array without a name"
         hint = did_you_mean(labels, [name for name in [*names, *_siblings(file)] if name != labels])
         raise InputError(
             f"labels='{labels}' is neither a column or 1-D array of {path} ({held}) nor a file"
@@ -511,7 +364,7 @@ def _label_file(labels: str | PathLike[str], path: Path, names: list[str]) -> np
         vectors = {name: y for name in contents.arrays if (y := _vector(contents, [name])) is not None}
     if len(vectors) == 1:
         return next(iter(vectors.values()))
-    held = _listed(name for name in contents.arrays if name)
+    held = listed(name for name in contents.arrays if name)
     raise InputError(
         f"the labels file {file} must hold one 1-D array or column, or one named 'labels'; it has "
         f"{len(vectors)} of them{f' ({held})' if held else ''}: save the labels alone."
@@ -546,9 +399,3 @@ def _codes(y: np.ndarray, X: np.ndarray, where: str) -> np.ndarray:
             "mend it, or rename the array or column if it is not labels."
         )
     return np.unique(y, return_inverse=True)[1].astype(np.int64)
-
-
-def _listed(names: Iterable[str], most: int = 6) -> str:
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

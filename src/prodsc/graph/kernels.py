@@ -1,7 +1,6 @@
 """The affinity of any row with the landmarks, as a function of that row alone.
 
-Fit and predict use the same function: for a landmark it returns exactly its row of the affinity matrix
-among the landmarks, so a training row is labelled the same way in both.
+For a landmark, `rows` returns its row of `matrix`, so a training row is labelled the same way in fit and predict.
 """
 
 from typing import Protocol
@@ -10,14 +9,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from prodsc.selfexpression import gram, potentials
-from prodsc.types import Rows
+from prodsc.selfexpression import gram, potentials, self_expression
+from prodsc.types import Affinity, Rows
 
 COINCIDENT = 1e-6  # two unit rows in float32 with 1 - |<y, y'>| below this are one point
 
 
 class Kernel(Protocol):
     landmarks: Rows
+
+    def matrix(self) -> Affinity:
+        """The affinity among the landmarks."""
 
     def rows(self, Y: Rows) -> Tensor:
         """Affinities of every row of Y with every landmark, each row on its own."""
@@ -28,6 +30,9 @@ class GramKernel:
 
     def __init__(self, landmarks: Rows):
         self.landmarks = landmarks
+
+    def matrix(self) -> Affinity:
+        return gram(self.landmarks).abs()
 
     def rows(self, Y: Rows) -> Tensor:
         return (Y @ self.landmarks.T).abs()
@@ -40,8 +45,11 @@ class CoefficientKernel:
     """
 
     def __init__(self, landmarks: Rows, eta: float, half_steps: int):
-        self.landmarks, self.eta = landmarks, eta
+        self.landmarks, self.eta, self.half_steps = landmarks, eta, half_steps
         self.chain = potentials(gram(landmarks).abs() / eta, half_steps)
+
+    def matrix(self) -> Affinity:
+        return self_expression(self.landmarks, self.eta, "sinkhorn", self.half_steps).A
 
     def rows(self, Y: Rows) -> Tensor:
         K = (Y @ self.landmarks.T).abs() / self.eta

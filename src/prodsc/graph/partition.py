@@ -65,7 +65,7 @@ class Partition:
 
 def spectral_partition(kernel: Kernel, n_clusters: int, n_init: int, seed: int) -> Partition:
     """Cluster the landmarks of a kernel."""
-    W = torch.cat([kernel.rows(chunk) for chunk in chunks(kernel.landmarks)])
+    W = kernel.matrix()
     degrees = W.sum(1).clamp_min(torch.finfo(W.dtype).tiny)
     values, vectors = largest_eigenvectors(normalised(W, degrees), n_clusters)
     values, vectors = values.to(W), vectors.to(W)
@@ -84,10 +84,9 @@ def spectral_partition(kernel: Kernel, n_clusters: int, n_init: int, seed: int) 
 
 
 def normalised(W: Square, degrees: Tensor) -> Square:
-    """D^-1/2 W D^-1/2, exactly symmetric: W of a kernel is symmetric up to rounding."""
+    """D^-1/2 W D^-1/2."""
     scale = degrees.rsqrt()
-    M = scale[:, None] * W * scale
-    return (M + M.T) / 2
+    return scale[:, None] * W * scale
 
 
 def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int) -> tuple[np.ndarray, float]:

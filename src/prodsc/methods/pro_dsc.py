@@ -133,6 +133,13 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if checkpoint is not None and Path(checkpoint).exists():
             saved = load_checkpoint(Path(checkpoint))
             self.seed_ = saved.about["seed"]  # random_state=None drew another one just now
+        if self.batch_size <= self.n_clusters < len(array):
+            warnings.warn(
+                f"batch_size={self.batch_size} is not larger than n_clusters={self.n_clusters}, so no batch can show "
+                "all clusters. Use a batch_size of several times n_clusters.",
+                UserWarning,
+                stacklevel=2,
+            )
         rows = self._rows(array)
         self.device_ = self._device()
         self.network_ = build_network(self, rows[slice(0, 2)], self.seed_).to(self.device_)
@@ -215,7 +222,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def affinity(self, X: Any) -> np.ndarray:
         """The n x n affinity that spectral clustering would see for these rows (by `label_affinity`)."""
         Y = self._y(X)
-        return self._kernel(Y).rows(Y).cpu().numpy()
+        return self._kernel(Y).matrix().cpu().numpy()
 
     def coefficients(self, X: Any) -> np.ndarray:
         """C, n x n: column j expresses row j by the others."""

@@ -20,6 +20,7 @@ from prodsc.training.loop import Training
 
 FORMAT = "prodsc-checkpoint"
 VERSION = 1
+SECONDS = 15.0  # between checkpoints: what a kill may cost
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ class CheckpointCallback:
     """Saves every few seconds and at the end. Inside its `with`, SIGINT and SIGTERM wait for the step to end, save,
     and then raise `Interrupted`; a second one acts at once."""
 
-    def __init__(self, path: Path, about: dict[str, Any], seconds: float = 15.0):
-        self.path, self.about, self.seconds = path, about, seconds
+    def __init__(self, path: Path, about: dict[str, Any]):
+        self.path, self.about = path, about
         self._last = time.monotonic()
         self._stopping = False
         self._handlers: dict[int, Any] = {}
@@ -144,7 +145,7 @@ class CheckpointCallback:
         signal.signal(number, self._handlers[number])
 
     def on_step(self, training: Training) -> None:
-        if self._stopping or time.monotonic() - self._last >= self.seconds:
+        if self._stopping or time.monotonic() - self._last >= SECONDS:
             self.save(training)
         if self._stopping:
             raise Interrupted(f"stopped in {training.current.name} at step {training.step} of {training.current.steps}")

@@ -1,0 +1,31 @@
+# Everything a fresh machine with Python 3.11 and make needs:  make demo   make test
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(INSTALLED)  ## cluster the digits that ship with scikit-learn: a table and a page with pictures
+	$(BIN)/python examples/digits.py
+
+test: $(INSTALLED) lint  ## everything that must hold
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(INSTALLED)  ## minutes of training on real data
+	$(BIN)/python -m pytest -m slow
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The stamp is made last, so an interrupted installation is done again.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,164 @@
+"""Tables (.parquet, .csv): columns of numbers, or one column of vectors, as one matrix."""
+
+import csv
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from prodsc.errors import InputError
+
+FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
+LABEL_NAMES = ("y", "ys", "labels", "label", "gnd", "Y", "target", "targets")
+EXACT_IN_FLOAT32 = 2**24  # every whole number up to here is a float32
+ROWS_AT_A_TIME = 8192
+
+
+@dataclass(frozen=True)
+class Table:
+    path: Path
+    fields: dict[int, pa.Field]  # by position in the file
+    n_rows: int
+    batches: Callable[[], Iterable[pa.RecordBatch]]  # starts anew at every call: a big file is not held whole beside X
+    column: Callable[[int], pa.ChunkedArray]
+    header: bool = True
+
+
+def open_parquet(path: Path, stack: ExitStack) -> Table:
+    file = stack.enter_context(pa.parquet.ParquetFile(path))
+    schema = file.schema_arrow
+    index = (schema.pandas_metadata or {}).get("index_columns", [])  # row names, not features
+    fields = {i: schema.field(i) for i, name in enumerate(schema.names) if name not in index}
+    batches = partial(file.iter_batches, batch_size=ROWS_AT_A_TIME)
+    column = lambda i: file.read(columns=[fields[i].name]).column(fields[i].name)  # noqa: E731
+    return Table(path, fields, file.metadata.num_rows, batches, column)
+
+
+def open_csv(path: Path, stack: ExitStack) -> Table:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        file.seek(0)
+        tabs = path.suffix.lower() == ".tsv"
+        delimiter = "\t" if tabs else ";" if ";" in first and "," not in first else ","
+        rows = list(islice((row for row in csv.reader(file, delimiter=delimiter) if row), 2))
+    if not rows:
+        raise InputError(f"{path} holds no rows, only blank lines; write it again.")
+    header = _has_header(rows)
+    names = None if header else [f"f{j}" for j in range(len(rows[0]))]
+    block = max(2**20, 4 * sum(len(cell) + 1 for row in rows for cell in row))  # pyarrow wants whole rows in a block
+    options = pa.csv.ReadOptions(column_names=names, block_size=block), pa.csv.ParseOptions(delimiter=delimiter)
+    table = pa.csv.read_csv(path, *options)
+    table = table.rename_columns([name.strip() for name in table.column_names])
+    # pandas and R write the row names as a first column without a name
+    unnamed = header and table.column_names[0] == ""
+    fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
+    batches = partial(table.to_batches, max_chunksize=ROWS_AT_A_TIME)
+    return Table(path, fields, len(table), batches, table.column, header)
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Is the first row names? It is if it names labels, has text above a number, has only text, or counts 0, 1, 2..."""
+    first = [cell.strip() for cell in rows[0]]
+    below = [cell.strip() for cell in rows[-1]] if len(rows) > 1 else []
+    counted = [str(i) for i in range(len(first))]  # the header that pandas gives to an array
+    if first == counted:
+        return len(first) > 2 or any("." in cell for cell in below)  # 0,1 alone may well be data
+    return (
+        first == ["", *counted[:-1]]
+        or any(cell in LABEL_NAMES for cell in first)
+        or any(not _is_number(a) and _is_number(b) and b for a, b in zip(first, below, strict=False))
+        or (len(first) > 1 and not any(_is_number(cell) for cell in first))
+    )
+
+
+def _is_number(cell: str) -> bool:
+    with suppress(ValueError):
+        return cell in ("", "NA", "null") or float(cell) is not None
+    return False
+
+
+def table_matrix(table: Table, aside: Collection[str]) -> tuple[np.ndarray, list[str] | None]:
+    fields = {i: field for i, field in table.fields.items() if field.name not in aside}
+    vectors = [i for i in fields if _is_vector(fields[i].type)]
+    vectors = [i for i in vectors if fields[i].name in FEATURE_NAMES] or vectors
+    if len(vectors) > 1:
+        names = listed(fields[i].name for i in vectors)
+        raise InputError(f"{table.path} has several columns of vectors ({names}); keep one, or name one of them 'X'.")
+    if vectors:  # an embedding column is the features, and what stands beside it is not
+        return _from_vectors(table, vectors[0]), None
+    text = [field for field in fields.values() if not _is_numeric(field.type) and table.n_rows]
+    if text:
+        raise InputError(
+            f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text)}; "
+            f"drop them (pandas: df.drop(columns=[...])), or pass labels='{text[0].name}' if that column is the labels."
+        )
+    return _from_columns(table, list(fields)), [f.name for f in fields.values()] if table.header else None
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    t = pa.types
+    return t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind)
+
+
+def _is_vector(kind: pa.DataType) -> bool:
+    t = pa.types
+    listed = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
+    return listed and _is_numeric(kind.value_type) and not t.is_decimal(kind.value_type)
+
+
+def _from_columns(table: Table, chosen: list[int]) -> np.ndarray:
+    """One array in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
+    kinds = {i: table.fields[i].type for i in chosen}
+    wide = [i for i in chosen if pa.types.is_integer(kinds[i]) and kinds[i].bit_width > 16]
+    ends = [pc.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
+    fits = all(abs(value) <= EXACT_IN_FLOAT32 for end in ends for value in end.values() if value is not None)
+    dtypes = {
+        np.float64 if pa.types.is_decimal(kinds[i]) or (i in wide and not fits) else np.float32
+        for i in chosen
+        if not pa.types.is_floating(kinds[i])
+    }
+    dtypes |= {kind.to_pandas_dtype() for kind in kinds.values() if pa.types.is_floating(kind)}
+    X = np.empty((table.n_rows, len(chosen)), dtype=np.result_type(np.float16, *dtypes))
+    start = 0
+    for batch in table.batches():
+        for j, i in enumerate(chosen):
+            column = batch.column(i)
+            column = column if pa.types.is_floating(kinds[i]) else column.cast(pa.float64(), safe=False)
+            X[start : start + len(batch), j] = column.to_numpy(zero_copy_only=False)
+        start += len(batch)
+    return X
+
+
+def _from_vectors(table: Table, i: int) -> np.ndarray:
+    name, dtype = table.fields[i].name, table.fields[i].type.value_type.to_pandas_dtype()
+    X, start = np.empty((table.n_rows, 0)), 0
+    for batch in table.batches():
+        column = batch.column(i)
+        widths = pc.list_value_length(column).to_numpy(zero_copy_only=False)  # NaN where there is no vector
+        if start == 0:
+            X = np.empty((table.n_rows, int(np.nan_to_num(widths[0]))), dtype=dtype)
+        if (bad := np.flatnonzero(widths != X.shape[1])).size:
+            raise InputError(
+                f"column '{name}' of {table.path} must hold vectors of one length, {X.shape[1]}; "
+                f"row {start + bad[0]} has {np.nan_to_num(widths[bad[0]]):.0f} values: drop or mend such rows."
+            )
+        values = column.flatten()
+        if values.null_count and X.dtype.kind != "f":  # among floats it becomes a NaN
+            raise InputError(f"column '{name}' of {table.path} has vectors with missing values; fill or drop them.")
+        X[start : start + len(batch)] = values.to_numpy(zero_copy_only=False).reshape(len(batch), -1)
+        start += len(batch)
+    return X
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

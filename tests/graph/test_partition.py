@@ -1,0 +1,112 @@
+"""Labels of landmarks and of other rows against dense spectral clustering."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from prodsc.graph import CoefficientKernel, GramKernel, spectral_partition
+from prodsc.selfexpression import self_expression
+
+
+def lines(n_per_class=40, k=3, d=8, noise=0.15, seed=0):
+    """Unit rows near k orthogonal lines, with either sign."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(k), n_per_class)
+    Y = np.eye(d)[y] * rng.choice([-1, 1], len(y))[:, None] + noise * rng.standard_normal((len(y), d))
+    return torch.from_numpy(Y / np.linalg.norm(Y, axis=1, keepdims=True)).float(), y
+
+
+KERNELS = {
+    "gram": GramKernel,
+    "softmax": lambda Y: CoefficientKernel(Y, 0.2, 1),
+    "sinkhorn": lambda Y: CoefficientKernel(Y, 0.2, 4),
+}
+
+
+def _reference_affinity(name, Y):
+    if name == "gram":
+        return (Y @ Y.T).abs()
+    return self_expression(Y, 0.2, "sinkhorn", 1 if name == "softmax" else 4).A
+
+
+def _reference_labels(W, k):
+    """Normalised Laplacian, k eigenvectors, rows normalised, k-means: all dense, in float64."""
+    W = W.double().numpy()
+    scale = 1 / np.sqrt(W.sum(1))
+    _, vectors = np.linalg.eigh(np.eye(len(W)) - scale[:, None] * W * scale)
+    U = vectors[:, :k]
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    return KMeans(k, n_init=10, random_state=0).fit(U).labels_
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_gives_landmarks_their_row_of_the_affinity(name):
+    Y, _ = lines()
+    torch.testing.assert_close(KERNELS[name](Y).rows(Y), _reference_affinity(name, Y), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(KERNELS[name](Y).matrix(), _reference_affinity(name, Y), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_coincident_rows_still_count_for_each_other(name):
+    """A row leaves out itself once; which of its copies that is cannot matter to any sum."""
+    Y, _ = lines(n_per_class=10)
+    Y = torch.cat([Y, Y[:5]])
+    expected = _reference_affinity(name, Y)
+    torch.testing.assert_close(KERNELS[name](Y).rows(Y).sum(1), expected.sum(1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(KERNELS[name](Y).matrix(), expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_labels_are_those_of_dense_spectral_clustering(name):
+    Y, _ = lines(noise=0.35)
+    found = spectral_partition(KERNELS[name](Y), 3, n_init=10, seed=0).labels(Y)
+    assert adjusted_rand_score(_reference_labels(_reference_affinity(name, Y), 3), found) > 0.99
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_row_is_labelled_on_its_own(name):
+    Y, y = lines(noise=0.25)
+    new, _ = lines(noise=0.25, seed=1)
+    partition = spectral_partition(KERNELS[name](Y), 3, n_init=10, seed=0)
+    together = partition.labels(new)
+    alone = np.concatenate([partition.labels(row[None]) for row in new])
+    np.testing.assert_array_equal(together, alone)
+    assert adjusted_rand_score(y, together) > 0.9
+
+
+def test_landmarks_stand_for_the_rest():
+    Y, y = lines(n_per_class=300, noise=0.25)
+    some = torch.from_numpy(np.random.default_rng(0).choice(len(Y), 90, replace=False))
+    partition = spectral_partition(GramKernel(Y[some]), 3, n_init=10, seed=0)
+    assert adjusted_rand_score(y, partition.labels(Y)) > 0.97
+
+
+def test_probabilities_are_largest_at_the_label():
+    Y, _ = lines(noise=0.4)
+    partition = spectral_partition(GramKernel(Y), 3, n_init=10, seed=0)
+    p = partition.probabilities(Y)
+    np.testing.assert_allclose(p.sum(1), 1)
+    np.testing.assert_array_equal(p.argmax(1), partition.labels(Y))
+
+
+def test_canonical_order_is_by_size_then_first_seen():
+    Y, _ = lines()
+    partition = spectral_partition(GramKernel(Y), 3, n_init=10, seed=0)
+    labels = np.array([2, 0, 0, 1, 1, 2, 1])
+    ordered, renamed = partition.ordered(labels)
+    np.testing.assert_array_equal(renamed, [1, 2, 2, 0, 0, 1, 0])
+    torch.testing.assert_close(ordered.centres, partition.centres[[1, 2, 0]])
+
+
+def test_fewer_distinct_points_than_clusters_is_said():
+    Y = torch.eye(4)[[0, 0, 0, 1, 1, 1]]
+    with pytest.warns(UserWarning, match=r"only 2 of n_clusters=4 .* Lower n_clusters"):
+        spectral_partition(GramKernel(Y), 4, n_init=2, seed=0)
+
+
+def test_isolated_rows_do_not_break_it():
+    Y = torch.eye(6)[[0, 0, 1, 1, 2, 3]]
+    labels = spectral_partition(GramKernel(Y), 2, n_init=2, seed=0).labels(Y)
+    assert set(labels) <= {0, 1}
