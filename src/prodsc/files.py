@@ -1,12 +1,17 @@
 """Writing files so that a reader never sees half of one: a temporary name beside the target, then a rename."""
 
+import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
 
 from prodsc.errors import OutputError
 
@@ -46,10 +51,20 @@ def read_json(path: str | Path) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def write_with(path: str | Path, writer: Callable[[Path], object]) -> None:
-    """Atomic form of any `writer(path)`."""
+def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> str:
+    """Write a safetensors file; returns its sha256."""
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with atomic(path) as part:
-        writer(part)
+        try:
+            save_file(contiguous, part, metadata)
+        except SafetensorError as error:  # a full disk, among others; safetensors has one exception for all
+            raise OutputError(f"cannot write {path}: {error}. Free space or choose another place.") from error
+        return sha256(part)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unwritable(path: Path, error: OSError) -> OutputError:

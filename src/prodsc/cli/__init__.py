@@ -24,21 +24,21 @@ for command in (fit, predict, recipes):
     cli.add_command(command)
 
 
-def main() -> None:
-    """Entry point of the `prodsc` script."""
-    warnings.showwarning = _say_warning
+def main(words: list[str] | None = None) -> None:
+    """Entry point of the `prodsc` script; exits."""
     try:
-        code = cli.main(standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_warning
+            code = cli.main(words, prog_name="prodsc", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except ProdscError as error:
         _fail(str(error))
-    except Interrupted as error:
-        _fail(str(error), code=130)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted.", code=130)
+    except (click.Abort, KeyboardInterrupt) as error:
+        stop = error.__cause__ if isinstance(error, click.Abort) else error  # click turns the one into the other
+        _fail(str(stop) if isinstance(stop, Interrupted) else "interrupted.", code=130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output went away
         sys.exit(1)

@@ -107,8 +107,14 @@ def run(request: Request, callbacks: Sequence[Callback] = ()) -> Result:
         request.start()
     try:
         model.fit(data.X, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
-    except Interrupted as stop:
-        raise Interrupted(f"{stop}; go on with: prodsc fit --resume {request.out}") from None
+        result = write_results(request, data, model, began)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(f"{stop or 'stopped'}; go on with: prodsc fit --resume {request.out}") from None
+    (request.out / CHECKPOINT).unlink(missing_ok=True)
+    return result
+
+
+def write_results(request: Request, data: DataFile, model: PRODSC, began: float) -> Result:
     proba = model.predict_proba(data.X)
     files.write_text(request.out / LABELS, labels_csv(model.labels_, proba.max(1)))
     model.save(request.out)
@@ -127,7 +133,6 @@ def run(request: Request, callbacks: Sequence[Callback] = ()) -> Result:
         notes,
     )
     files.write_json(request.out / RESULT, described(request, data, model, result))
-    (request.out / CHECKPOINT).unlink(missing_ok=True)
     return result
 
 

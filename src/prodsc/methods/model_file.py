@@ -1,13 +1,11 @@
 """A fitted model on disk: model.safetensors (every tensor) and model.json (everything else). Never a pickle."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from prodsc import files
@@ -70,10 +68,7 @@ def save(model: "PRODSC", folder: Path) -> None:
         "inertia": partition.inertia,
         "phases": phases,
     }
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with files.atomic(folder / TENSORS) as part:
-        save_file(contiguous, part)
-        about["sha256"] = _sha256(part)
+    about["sha256"] = files.write_tensors(folder / TENSORS, tensors)
     files.write_json(folder / ABOUT, about)
 
 
@@ -81,7 +76,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
     about = read_about(folder)
     if about["estimator"] != cls.__name__:
         raise ModelFileError(f"{folder} holds a {about['estimator']}, not a {cls.__name__}. Load it with that class.")
-    if not (folder / TENSORS).is_file() or _sha256(folder / TENSORS) != about["sha256"]:
+    if not (folder / TENSORS).is_file() or files.sha256(folder / TENSORS) != about["sha256"]:
         raise ModelFileError(
             f"{folder / TENSORS} is missing or damaged: it does not match the checksum in {ABOUT}. "
             "Copy both files again from where the model was saved."
@@ -157,8 +152,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return [_plain(v) for v in value] if isinstance(value, (list, tuple, np.ndarray)) else value
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

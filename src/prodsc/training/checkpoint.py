@@ -1,6 +1,7 @@
 """A run at one moment, in one safetensors file: weights, optimiser, history and position. Never a pickle."""
 
 import json
+import os
 import signal
 import threading
 import time
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from prodsc import files
@@ -20,7 +20,7 @@ from prodsc.training.loop import Training
 
 FORMAT = "prodsc-checkpoint"
 VERSION = 1
-SECONDS = 15.0  # between checkpoints: what a kill may cost
+SECONDS = float(os.environ.get("PRODSC_CHECKPOINT_SECONDS", "15"))  # between checkpoints: what a kill may cost
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> No
     }
     position = {"phase": training.phase, "step": training.step, "phases": phase_names}
     metadata = {"format": FORMAT, "version": str(VERSION), "position": json.dumps(position), "about": json.dumps(about)}
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    files.write_with(path, lambda part: save_file(contiguous, part, metadata))
+    files.write_tensors(path, tensors, metadata)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

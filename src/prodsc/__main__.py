@@ -1,0 +1,5 @@
+"""python -m prodsc"""
+
+from prodsc.cli import main
+
+main()
