@@ -218,7 +218,7 @@ def pictures():
 
 def test_conv_is_pre_trained_on_reconstruction(pictures):
     X, y = pictures
-    small = SMALL | {"channels": (4, 6), "kernel_sizes": (3, 3), "pretrain_epochs": 20, "batch_size": 64}
+    small = SMALL | {"channels": (4, 6), "kernel_sizes": (3, 3), "pretrain_epochs": 20, "pretrain_batch_size": 64}
     model = PRODSC(3, encoder="conv", label_affinity="coefficients", **small).fit(X)
     curve = model.history_["reconstruction"][model.history_["phase"] == "pre-train"]
     assert len(curve) == 20 * (len(X) // 64)

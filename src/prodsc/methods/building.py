@@ -84,14 +84,15 @@ def build_objective(p: "PRODSC", gamma: float) -> Objective[Step]:
 
 def build_phases(p: "PRODSC", objective: Objective[Step], n_rows: int, seed: int) -> list[Phase]:
     """Pre-training of a conv encoder, warm-up on the anti-collapse term, then all terms together."""
-    batches = [Batches(n_rows, p.batch_size, (seed, stage)) for stage in range(3)]
-    per_epoch = batches[0].per_epoch
+    sizes = (p.pretrain_batch_size, p.batch_size, p.batch_size)
+    batches = [Batches(n_rows, size, (seed, stage)) for stage, size in enumerate(sizes)]
+    per_epoch = batches[2].per_epoch
     warm = [name for name in ("coding_rate", "nuclear_spread") if name in objective.terms]
     joint = [name for name in objective.terms if name != "reconstruction"]
     epochs = -(-AUTO_STEPS // per_epoch) if isinstance(p.epochs, str) else p.epochs
     phases = []
     if "reconstruction" in objective.terms and p.pretrain_epochs:
-        steps = p.pretrain_epochs * per_epoch
+        steps = p.pretrain_epochs * batches[0].per_epoch
         phases.append(Phase("pre-train", steps, ("reconstruction",), batches[0], partial(_adam, p)))
     if warm and p.warmup_steps:
         phases.append(Phase("warm-up", p.warmup_steps, tuple(warm), batches[1], partial(_sgd, p)))

@@ -111,6 +111,7 @@ PARAMETERS = (
     _counts("channels", "channels of the conv pre-feature, one per layer"),
     _counts("kernel_sizes", "kernel sizes of the conv pre-feature, one per layer"),
     _count("pretrain_epochs", 0, "epochs of reconstruction for the conv pre-feature"),
+    _count("pretrain_batch_size", 1, "rows in a batch of pre-training"),
     _positive("pretrain_learning_rate", "Adam's learning rate in pre-training"),
     _choice("scaling", SCALINGS, "of feature rows: unit length, standardised columns, or none"),
     _positive("eta", "temperature of |S|/eta: smaller is sparser"),

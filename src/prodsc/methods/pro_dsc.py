@@ -56,6 +56,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         channels: Sequence[int] = (10, 20, 30),
         kernel_sizes: Sequence[int] = (5, 3, 3),
         pretrain_epochs: int = 500,
+        pretrain_batch_size: int = 100,
         pretrain_learning_rate: float = 1e-3,
         scaling: str = "unit",
         eta: float = 0.15,
@@ -91,6 +92,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.channels = channels
         self.kernel_sizes = kernel_sizes
         self.pretrain_epochs = pretrain_epochs
+        self.pretrain_batch_size = pretrain_batch_size
         self.pretrain_learning_rate = pretrain_learning_rate
         self.scaling = scaling
         self.eta = eta

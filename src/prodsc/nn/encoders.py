@@ -82,12 +82,20 @@ def same_pad(X: Tensor, kernel: int) -> Tensor:
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """PyTorch's default initialisation, but drawn from `generator`: the global random state is left alone."""
+    """Initialise from `generator` alone; the global random state is left as it is.
+
+    Linear layers as PyTorch does. Convolutions as DSC-Net does (Xavier, zero biases): with PyTorch's own scheme an
+    autoencoder of three channels often starts with all its ReLUs dead and never learns.
+    """
     for part in module.modules():
-        if isinstance(part, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
-            nn.init.kaiming_uniform_(part.weight, a=5**0.5, generator=generator)
+        if isinstance(part, nn.Linear):
+            bound = part.in_features**-0.5
+            nn.init.uniform_(part.weight, -bound, bound, generator=generator)
             if part.bias is not None:
-                fan_in, _ = nn.init._calculate_fan_in_and_fan_out(part.weight)
-                nn.init.uniform_(part.bias, -(fan_in**-0.5), fan_in**-0.5, generator=generator)
+                nn.init.uniform_(part.bias, -bound, bound, generator=generator)
+        elif isinstance(part, (nn.Conv2d, nn.ConvTranspose2d)):
+            nn.init.xavier_uniform_(part.weight, generator=generator)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
         elif isinstance(part, nn.BatchNorm1d):
             part.reset_parameters()

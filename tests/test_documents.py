@@ -1,0 +1,63 @@
+"""The README's Python runs, and the documents agree with the code."""
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from prodsc import PRODSC
+from prodsc.cli.options import HIDDEN, parameter_options
+from prodsc.experiments.recipes import load_recipe, names
+from prodsc.methods.document import page
+from prodsc.methods.parameters import BY_NAME, PARAMETERS
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_readmes_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_estimator_table_options_and_recipe_keys_agree():
+    signature = list(inspect.signature(PRODSC).parameters)
+    assert [p.name for p in PARAMETERS] == signature
+    options = {option.name for option in parameter_options(lambda: None).__click_params__}
+    assert options == set(signature) - set(HIDDEN)
+    for name, default in PRODSC().get_params().items():
+        BY_NAME[name].check(default, "default")  # every default obeys its own rule
+
+
+def test_every_parameter_is_documented():
+    assert (ROOT / "docs" / "parameters.md").read_text() == page(), "run python -m prodsc.methods.document"
+
+
+def test_links_in_the_documents_lead_somewhere():
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", names())
+def test_recipes_name_their_own_choices(name):
+    recipe = load_recipe(name)
+    assert set(recipe.ours) <= set(recipe.parameters)
+    assert recipe.title
+    assert recipe.source
+    PRODSC(**recipe.parameters)
+
+
+def test_the_constraint_is_inside_the_packages_own_range():
+    requirement = next(
+        d
+        for d in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+        if d.startswith("torch")
+    )
+    pinned = re.search(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
+    assert requirement == "torch>=2.4"
+    assert tuple(map(int, pinned.split(".")[:2])) >= (2, 4)
