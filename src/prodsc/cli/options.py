@@ -10,6 +10,7 @@ from prodsc.methods import PRODSC
 from prodsc.methods.parameters import PARAMETERS, Parameter
 
 SHORT = {"n_clusters": "-k"}
+REQUIRED = ("n_clusters",)  # the estimator has a default because scikit-learn wants one; a person must choose
 HIDDEN = ("verbose",)  # the command line always shows progress; --quiet turns it off
 DEFAULTS = {name: p.default for name, p in inspect.signature(PRODSC).parameters.items()}
 
@@ -21,7 +22,10 @@ class Value(click.ParamType):
         self.parameter = parameter
         self.name = "|".join(parameter.choices) or {int: "integer", float: "number", str: "text"}[parameter.kind]
         if parameter.many:
-            self.name = "integer,integer,..."
+            self.name = "integer,..."
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return self.name  # choices as they are typed, not in capitals
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
@@ -45,8 +49,8 @@ def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for parameter in reversed(PARAMETERS):
         if parameter.name in HIDDEN:
             continue
-        default = DEFAULTS[parameter.name]
-        shown = ",".join(map(str, default)) if parameter.many else default
+        default = None if parameter.name in REQUIRED else DEFAULTS[parameter.name]
+        shown = ",".join(map(str, default or ())) if parameter.many else default
         names = [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT.get(parameter.name)])]
         text = parameter.help + ("" if default is None else f" [{shown}]")
         command = click.option(*names, parameter.name, type=Value(parameter), default=None, help=text)(command)

@@ -74,7 +74,7 @@ def read_history(history: Mapping[str, Sequence[Any]]) -> tuple[Floats, list[str
     steps = np.asarray(history["step"], dtype=np.float64)
     gaps = np.diff(steps)
     gaps = np.where(gaps > 0, gaps, np.maximum(steps[1:], 1))  # a counter that starts again goes on where it was
-    names = ["total", *(key for key in history if key not in ("phase", "step", "total"))]
+    names = ["total", *(key for key in history if key not in ("phase", "epoch", "step", "total"))]
     curves = {name: np.asarray(history[name], dtype=np.float64) for name in names}
     shown = {name: values for name, values in curves.items() if np.isfinite(values).any()}
     if not shown:

@@ -63,8 +63,8 @@ def gram(X: ArrayLike, Z: ArrayLike, labels: ArrayLike, max_rows: int = 600, see
 def learning_curves(history: Mapping[str, Sequence[Any]]) -> Figure:
     """One panel per loss term over all steps, the background naming the phase.
 
-    `history` has the keys 'phase', 'step', 'total' and one per term; NaN marks a term that was not active. Steps may
-    run on or start again in each phase.
+    `history` has the keys 'phase', 'step', 'total', perhaps 'epoch', and one per term; NaN marks a term that was not
+    active. Steps may run on or start again in each phase.
     """
     steps, phases, curves = parts.read_history(history)
     spans = [list(run) for _, run in groupby(range(len(phases)), key=phases.__getitem__)]

@@ -43,35 +43,30 @@ def write_fit_page(
             for c, (n, sure) in enumerate(zip(sizes, mean_confidence, strict=True))
         ],
     )
-    known = {name: f"{value:.3f} (against the known labels)" for name, value in (scores or {}).items()}
-    write_page(
-        path,
-        title=title,
-        facts={**facts, **known},
-        tables=[*tables, cards],
-        figures=[
-            (
-                figures.gram(some.reshape(len(some), -1), Z, labels[shown]),
-                "Before and after",
-                "How much every two rows point the same way, in the input and in the learned representation. Bright "
-                "squares along the diagonal and dark elsewhere mean that clusters lie in orthogonal subspaces.",
-            ),
-            (
-                figures.map_2d(coordinates, labels[shown][rows], confidence[shown][rows]),
-                "Map",
-                "Each dot is a row; near dots have similar representations (t-SNE of the angle between rows). "
-                "Islands of one colour are clean clusters; mixed borders are uncertain.",
-            ),
-            (
-                figures.learning_curves({name: column.tolist() for name, column in model.history_.items()}),
-                "Training",
-                "Each term of the loss, step by step. The curves should fall and flatten.",
-            ),
-            (
-                figures.spectrum(Z),
-                "Has it collapsed?",
-                "Singular values of the representation. A long plateau means that many directions are in use; a "
-                "steep fall after a few means that the representation has collapsed.",
-            ),
-        ],
-    )
+    known = {f"{name} against known labels": f"{value:.3f}" for name, value in (scores or {}).items()}
+    pictures = [
+        (
+            figures.gram(some.reshape(len(some), -1), Z, labels[shown]),
+            "Before and after",
+            "How much every two rows point the same way, in the input and in the learned representation. Bright "
+            "squares along the diagonal and dark elsewhere mean that clusters lie in orthogonal subspaces.",
+        ),
+        (
+            figures.map_2d(coordinates, labels[shown][rows], confidence[shown][rows]),
+            "Map",
+            "Each dot is a row; near dots have similar representations (t-SNE of the angle between rows). "
+            "Islands of one colour are clean clusters; mixed borders are uncertain.",
+        ),
+        (
+            figures.spectrum(Z),
+            "Has it collapsed?",
+            "Singular values of the representation. A long plateau means that many directions are in use; a "
+            "steep fall after a few means that the representation has collapsed.",
+        ),
+    ]
+    if len(model.history_["step"]):  # epochs=0 without warm-up trains nothing
+        curves = figures.learning_curves({name: column.tolist() for name, column in model.history_.items()})
+        pictures.insert(
+            2, (curves, "Training", "Each term of the loss, step by step. The curves should fall and flatten.")
+        )
+    write_page(path, title=title, facts={**facts, **known}, tables=[*tables, cards], figures=pictures)

@@ -1,0 +1,47 @@
+"""ORL with the published recipe: scores, losses and rank at 500, 1500 and 5000 epochs.
+
+python benchmarks/orl.py [number of seeds, 3] [name=value ...]
+"""
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from looks import Looks, shared
+
+from prodsc import PRODSC
+from prodsc.experiments.recipes import load_recipe
+
+AT = (1, 500, 1500, 5000)
+SHOWN = ("ACC", "NMI", "ARI", "coding_rate", "self_expression", "block_diagonal", "rank")
+
+
+def main(seeds: int, **change: Any) -> None:
+    X, y = shared("orl")
+    every = []
+    for seed in range(seeds):
+        model = PRODSC(**load_recipe("orl").parameters | change, random_state=seed)
+        looks = Looks(model, X, y, AT)
+        began = time.perf_counter()
+        model.fit(X, callbacks=[looks])
+        every.append(looks.found)
+        pre = model.history_["reconstruction"][model.history_["phase"] == "pre-train"]
+        ended = f"{pre[-1]:.2f}" if len(pre) else "none"
+        print(f"seed {seed}: {time.perf_counter() - began:.0f} s, reconstruction {ended}", flush=True)
+        for epoch, found in looks.found.items():
+            print(f"  epoch {epoch:>5}  " + "  ".join(f"{name} {found[name]:.3f}" for name in SHOWN), flush=True)
+    for epoch in every[0]:
+        spread = (
+            f"{s} {np.mean([f[epoch][s] for f in every]):.3f} ± {np.std([f[epoch][s] for f in every]):.3f}"
+            for s in SHOWN[:3]
+        )
+        print(f"epoch {epoch:>5}, {seeds} seeds: " + "  ".join(spread))
+
+
+if __name__ == "__main__":
+    given = dict(word.split("=", 1) for word in sys.argv[2:])
+    main(
+        int(sys.argv[1]) if len(sys.argv) > 1 else 3,
+        **{name: float(v) if "." in v else int(v) for name, v in given.items()},
+    )
