@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from prodsc import losses
 from prodsc.errors import ParameterError
 from prodsc.losses import Objective, Term
-from prodsc.nn import ConvDecoder, ConvEncoder, Network, built, head, mlp
+from prodsc.nn import ConvDecoder, ConvEncoder, Network, built, enliven, head, mlp
 from prodsc.selfexpression import SelfExpression, self_expression
 from prodsc.theory import gamma_safe
 from prodsc.training import Batches, Phase, Step
@@ -24,7 +24,7 @@ AUTO_GAMMA = 0.8  # of gamma_safe, when gamma="auto"
 
 
 def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
-    """`sample` is a few rows as the network will see them; only its shape matters."""
+    """`sample` is some rows as the network will see them."""
     generator = torch.Generator().manual_seed(seed)
     decoder: nn.Module | None = None
     if isinstance(p.encoder, nn.Module):
@@ -40,6 +40,7 @@ def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
         shape = (sample.shape[1], sample.shape[2], sample.shape[3])
         encoder = built(lambda: ConvEncoder(shape, p.channels, p.kernel_sizes), generator)
         decoder = built(lambda: ConvDecoder(shape, p.channels, p.kernel_sizes), generator)
+        enliven(nn.Sequential(encoder, decoder), sample, generator)
     else:
         encoder = nn.Identity()
     with torch.no_grad():

@@ -101,7 +101,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
     history = {name: tensors[f"history/{name}"].numpy() for name in _history_columns(tensors)}
     model.history_ = history | {"phase": np.array(about["phases"])[history["phase"]]}
     model.device_ = model._device()
-    sample = model._rows(np.zeros((2, *(model.image_shape_ or (model.n_features_in_,)))))[slice(0, 2)]
+    sample = model._rows(np.ones((2, *(model.image_shape_ or (model.n_features_in_,)))))[slice(0, 2)]
     model.network_ = build_network(model, sample, model.seed_)
     model.network_.load_state_dict(_under("network", tensors))
     model.network_.to(model.device_).eval()

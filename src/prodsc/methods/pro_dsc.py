@@ -144,7 +144,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             )
         rows = self._rows(array)
         self.device_ = self._device()
-        self.network_ = build_network(self, rows[slice(0, 2)], self.seed_).to(self.device_)
+        self.network_ = build_network(self, rows[slice(0, 100)], self.seed_).to(self.device_)
         self.gamma_ = used_gamma(self, min(len(rows), self.batch_size))
         objective = self._objective()
         phases = build_phases(self, objective, len(rows), self.seed_)

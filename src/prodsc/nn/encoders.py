@@ -81,21 +81,36 @@ def same_pad(X: Tensor, kernel: int) -> Tensor:
     return F.pad(X, (*same_padding(width, kernel), *same_padding(height, kernel)))
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Initialise from `generator` alone; the global random state is left as it is.
+def enliven(autoencoder: nn.Sequential, images: Tensor, generator: torch.Generator, most: int = 1000) -> None:
+    """Draw the weights again until every channel of every layer says something about some image.
 
-    Linear layers as PyTorch does. Convolutions as DSC-Net does (Xavier, zero biases): with PyTorch's own scheme an
-    autoencoder of three channels often starts with all its ReLUs dead and never learns.
+    With a handful of channels PyTorch's initialisation often starts with dead ReLUs, at worst a whole dead layer,
+    and such an autoencoder never learns.
     """
+    quiet: list[bool] = []
+    hooks = [
+        part.register_forward_hook(lambda _, __, out: quiet.append(bool((out <= 0).flatten(2).all(2).all(0).any())))
+        for part in autoencoder.modules()
+        if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d))
+    ]
+    with torch.no_grad():
+        for _ in range(most):
+            quiet.clear()
+            autoencoder(images)
+            if not any(quiet):
+                break
+            initialise(autoencoder, generator)
+    for hook in hooks:
+        hook.remove()
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """PyTorch's default initialisation, but drawn from `generator`: the global random state is left alone."""
     for part in module.modules():
-        if isinstance(part, nn.Linear):
-            bound = part.in_features**-0.5
-            nn.init.uniform_(part.weight, -bound, bound, generator=generator)
+        if isinstance(part, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+            nn.init.kaiming_uniform_(part.weight, a=5**0.5, generator=generator)
             if part.bias is not None:
-                nn.init.uniform_(part.bias, -bound, bound, generator=generator)
-        elif isinstance(part, (nn.Conv2d, nn.ConvTranspose2d)):
-            nn.init.xavier_uniform_(part.weight, generator=generator)
-            if part.bias is not None:
-                nn.init.zeros_(part.bias)
+                fan_in, _ = nn.init._calculate_fan_in_and_fan_out(part.weight)
+                nn.init.uniform_(part.bias, -(fan_in**-0.5), fan_in**-0.5, generator=generator)
         elif isinstance(part, nn.BatchNorm1d):
             part.reset_parameters()
