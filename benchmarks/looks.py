@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prodsc import PRODSC, metrics
-from prodsc.training import Training
+from prodsc.training import Callback, Training
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 
@@ -28,7 +28,7 @@ def effective_rank(Z: np.ndarray) -> float:
     return float(np.exp(-(p * np.log(np.maximum(p, 1e-30))).sum()))
 
 
-class Looks:
+class Looks(Callback):
     """A callback that labels all rows at some steps, as a fit that ended there would."""
 
     def __init__(self, model: PRODSC, X: np.ndarray, y: np.ndarray, at: tuple[int, ...]):
@@ -47,6 +47,3 @@ class Looks:
             "rank": rank,
         }
         self.model.network_.train()  # labelling switched it to evaluation
-
-    def on_end(self, training: Training) -> None:
-        pass

@@ -11,6 +11,6 @@ X --> pre-feature --> Z, Y --> S = YY' --> C, A --> loss terms --> one loop --> 
 from prodsc import errors, metrics, theory
 from prodsc._version import __version__
 from prodsc.data.readers import read
-from prodsc.methods import PRODSC, SEDSC, load
+from prodsc.methods import PRODSC, SEDSC, diagnose, load
 
-__all__ = ["PRODSC", "SEDSC", "__version__", "errors", "load", "metrics", "read", "theory"]
+__all__ = ["PRODSC", "SEDSC", "__version__", "diagnose", "errors", "load", "metrics", "read", "theory"]

@@ -5,6 +5,7 @@ ProdscError
 ├── ParameterError (ValueError) a parameter of an estimator
 │   └── RecipeError             a key or value in a recipe file
 ├── TrainingError               training diverged
+│   └── CollapseError           the representation collapses and on_collapse="raise"
 ├── ModelFileError              a saved model or checkpoint that is damaged, newer, or not one
 ├── OutputError                 a place that cannot be written to
 └── MissingExtraError           an optional library that is not installed
@@ -29,6 +30,10 @@ class RecipeError(ParameterError):
 
 class TrainingError(ProdscError):
     """Training cannot go on with these settings."""
+
+
+class CollapseError(TrainingError):
+    """The representation collapses, or gamma allows it to."""
 
 
 class ModelFileError(ProdscError):

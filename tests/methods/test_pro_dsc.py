@@ -18,6 +18,7 @@ from torch import nn
 from conftest import SMALL, union_of_subspaces
 from prodsc import PRODSC, SEDSC, metrics
 from prodsc.errors import InputError, ModelFileError, ParameterError
+from prodsc.training import Callback
 
 
 @pytest.fixture(scope="module")
@@ -374,16 +375,13 @@ def test_damaged_newer_and_foreign_models_are_refused(fitted, tmp_path):
 # ---- checkpoints ---------------------------------------------------------------------------------------------------
 
 
-class StopAt:
+class StopAt(Callback):
     def __init__(self, step):
         self.step = step
 
     def on_step(self, training):
         if training.current.name == "joint" and training.step == self.step:
             raise KeyboardInterrupt
-
-    def on_end(self, training):
-        pass
 
 
 def test_fit_goes_on_from_its_checkpoint(blobs, fitted, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import torch
 from prodsc.errors import ModelFileError, TrainingError
 from prodsc.losses import Objective, Term
 from prodsc.nn import Network
-from prodsc.training import Batches, History, Phase, Training, train
+from prodsc.training import Batches, Callback, History, Phase, Training, train
 from prodsc.training.checkpoint import CheckpointCallback, load_checkpoint, save_checkpoint
 
 
@@ -24,16 +24,16 @@ def setup(warm=4, joint=6):
         Phase("warm-up", warm, ("spread",), batches, sgd),
         Phase("joint", joint, ("spread", "agree"), batches, on_enter=Network.copy_z_to_y),
     ]
-    training = Training(network, phases, History([*objective.terms]))
+    training = Training(network, objective, phases, History([*objective.terms]))
 
     def step(phase, t):
         rows = X[phase.batches[t]]
         return network.f(rows), network.h(rows)
 
-    return training, objective, step
+    return training, step
 
 
-class At:
+class At(Callback):
     """Calls something after a given step of a given phase."""
 
     def __init__(self, phase, step, call):
@@ -43,13 +43,10 @@ class At:
         if (training.current.name, training.step) == (self.phase, self.step):
             self.call(training)
 
-    def on_end(self, training):
-        pass
-
 
 def test_history_has_every_step_and_blanks_for_inactive_terms():
-    training, objective, step = setup()
-    train(training, objective, step)
+    training, step = setup()
+    train(training, step)
     columns = training.history.columns()
     assert columns["phase"].tolist() == ["warm-up"] * 4 + ["joint"] * 6
     assert columns["step"].tolist() == [1, 2, 3, 4, 1, 2, 3, 4, 5, 6]
@@ -60,12 +57,11 @@ def test_history_has_every_step_and_blanks_for_inactive_terms():
 
 
 def test_warm_up_leaves_h_alone_then_copies_f_into_it():
-    training, objective, step = setup()
+    training, step = setup()
     start = training.network.h.weight.clone()
     seen = {}
     train(
         training,
-        objective,
         step,
         [At("warm-up", 4, lambda t: seen.update(h=t.network.h.weight.clone(), f=t.network.f.weight.clone()))],
     )
@@ -76,8 +72,8 @@ def test_warm_up_leaves_h_alone_then_copies_f_into_it():
 
 @pytest.mark.parametrize("where", [("warm-up", 2), ("warm-up", 4), ("joint", 1), ("joint", 5), ("joint", 6)])
 def test_a_restored_run_ends_with_the_same_weights_and_history(tmp_path, where):
-    whole, objective, step = setup()
-    train(whole, objective, step)
+    whole, step = setup()
+    train(whole, step)
 
     class Stop(Exception):
         pass
@@ -88,14 +84,14 @@ def test_a_restored_run_ends_with_the_same_weights_and_history(tmp_path, where):
         save_checkpoint(path, training, {"parameters": {}, "data": ""})
         raise Stop
 
-    first, objective, step = setup()
+    first, step = setup()
     with pytest.raises(Stop):
-        train(first, objective, step, [At(*where, save_and_stop)])
+        train(first, step, [At(*where, save_and_stop)])
 
-    second, objective, step = setup()
+    second, step = setup()
     saved = load_checkpoint(path)
     second.phase, second.step = saved.phase, saved.step
-    train(second, objective, step, restore=saved.restore)
+    train(second, step, restore=saved.restore)
     for name, value in whole.network.state_dict().items():
         assert torch.equal(value, second.network.state_dict()[name]), name
     for name, column in whole.history.columns().items():
@@ -103,10 +99,12 @@ def test_a_restored_run_ends_with_the_same_weights_and_history(tmp_path, where):
 
 
 def test_divergence_is_one_sentence():
-    training, _, step = setup(warm=2)
-    objective = Objective(Term("spread", 1.0, lambda s: s[0].sum() / 0.0), Term("agree", 1.0, lambda s: s[1].sum()))
+    training, step = setup(warm=2)
+    training.objective = Objective(
+        Term("spread", 1.0, lambda s: s[0].sum() / 0.0), Term("agree", 1.0, lambda s: s[1].sum())
+    )
     with pytest.raises(TrainingError, match=r"step 2 of warm-up: training diverged\. Lower learning_rate"):
-        train(training, objective, step)
+        train(training, step)
 
 
 def test_checkpoint_files_are_checked(tmp_path):
@@ -116,8 +114,8 @@ def test_checkpoint_files_are_checked(tmp_path):
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(ModelFileError, match="damaged"):
         load_checkpoint(path)
-    training, objective, step = setup()
-    train(training, objective, step, [CheckpointCallback(path, {"parameters": {"a": 1}, "data": "x"})])
+    training, step = setup()
+    train(training, step, [CheckpointCallback(path, {"parameters": {"a": 1}, "data": "x"})])
     saved = load_checkpoint(path)
     assert (saved.phase, saved.step) == (1, 6)
     saved.check_same({"parameters": {"a": 1}, "data": "x"}, path)

@@ -27,13 +27,14 @@ class LossReport:
 
 
 class Objective(Generic[StepT]):
-    """sum over terms of weight * value."""
+    """sum over terms of weight * value. `weights` may be changed while training (the collapse guard does)."""
 
     def __init__(self, *terms: Term[StepT]):
         self.terms = {term.name: term for term in terms}
+        self.weights = {term.name: term.weight for term in terms}
 
     def __call__(self, step: StepT, only: Collection[str]) -> LossReport:
         active = [term for term in self.terms.values() if term.name in only]
         parts = {term.name: term.value(step) for term in active}
-        total = sum((term.weight * parts[term.name] for term in active), start=0.0)
+        total = sum((self.weights[term.name] * parts[term.name] for term in active), start=0.0)
         return LossReport(total, {name: part.detach() for name, part in parts.items()})  # type: ignore[arg-type]

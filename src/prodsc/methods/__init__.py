@@ -1,7 +1,8 @@
 """The estimators: PRO-DSC, and SEDSC as the same code with one term less."""
 
+from prodsc.methods.diagnosis import Diagnosis, diagnose
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.registry import load
 from prodsc.methods.sedsc import SEDSC
 
-__all__ = ["PRODSC", "SEDSC", "load"]
+__all__ = ["PRODSC", "SEDSC", "Diagnosis", "diagnose", "load"]

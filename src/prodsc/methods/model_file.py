@@ -67,6 +67,7 @@ def save(model: "PRODSC", folder: Path) -> None:
         "variance": partition.variance,
         "inertia": partition.inertia,
         "phases": phases,
+        "history": list(model.history_),  # safetensors does not keep the order
     }
     about["sha256"] = files.write_tensors(folder / TENSORS, tensors)
     files.write_json(folder / ABOUT, about)
@@ -98,7 +99,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
     model.seed_, model.gamma_ = about["seed"], about["gamma"]
     model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
     model.labels_ = tensors["labels"].numpy()
-    history = {name: tensors[f"history/{name}"].numpy() for name in _history_columns(tensors)}
+    history = {name: tensors[f"history/{name}"].numpy() for name in about["history"]}
     model.history_ = history | {"phase": np.array(about["phases"])[history["phase"]]}
     model.device_ = model._device()
     sample = model._rows(np.ones((2, *(model.image_shape_ or (model.n_features_in_,)))))[slice(0, 2)]
@@ -135,13 +136,6 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(f"{prefix}/"): t for name, t in tensors.items() if name.startswith(f"{prefix}/")}
-
-
-def _history_columns(tensors: dict[str, Tensor]) -> list[str]:
-    """Phase, epoch, step and total first, then the terms: safetensors does not keep the order."""
-    columns = [*_under("history", tensors)]
-    first = ["phase", "epoch", "step", "total"]
-    return first + sorted(set(columns) - set(first))
 
 
 def _plain(value: Any) -> Any:

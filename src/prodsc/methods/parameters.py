@@ -15,6 +15,7 @@ from torch import nn
 from prodsc.data.matrix import SCALINGS
 from prodsc.errors import ParameterError
 from prodsc.selfexpression import COEFFICIENT_FORMS, NORMALISERS
+from prodsc.training.guard import ON_COLLAPSE
 
 ENCODERS = ("mlp", "conv", "none")
 ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
@@ -132,6 +133,7 @@ PARAMETERS = (
     Parameter("momentum", "a number in [0, 1)", lambda v: _number(v) and 0 <= v < 1, "of SGD"),
     _not_negative("weight_decay", "of the pre-feature and f"),
     _not_negative("weight_decay_h", "of h"),
+    _choice("on_collapse", ON_COLLAPSE, "when Z collapses or gamma allows it: warn, adjust gamma, raise, or ignore"),
     _choice("label_affinity", LABEL_AFFINITIES, "what is clustered: |YY'| (gram) or A (coefficients)"),
     _count("max_landmarks", 2, "rows clustered exactly; beyond it the others are labelled by extension"),
     _count("n_init", 1, "starts of k-means"),

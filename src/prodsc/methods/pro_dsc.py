@@ -23,6 +23,7 @@ from prodsc.methods.building import build_network, build_objective, build_phases
 from prodsc.methods.parameters import check_parameters
 from prodsc.training import Callback, History, Step, Training, train
 from prodsc.training.checkpoint import CheckpointCallback, load_checkpoint
+from prodsc.training.guard import CollapseGuard
 from prodsc.training.progress import ProgressCallback
 
 
@@ -41,7 +42,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     ----------
     labels_ : array of int, the cluster of each training row; cluster 0 is the largest.
     history_ : dict of columns, one row per training step.
-    gamma_ : the weight of self-expression that was used.
+    gamma_ : the weight of self-expression at the end of training (`on_collapse="adjust"` may have lowered it).
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
@@ -77,6 +78,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
         weight_decay_h: float = 5e-3,
+        on_collapse: str = "warn",
         label_affinity: str = "gram",
         max_landmarks: int = 4096,
         n_init: int = 10,
@@ -113,6 +115,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.weight_decay_h = weight_decay_h
+        self.on_collapse = on_collapse
         self.label_affinity = label_affinity
         self.max_landmarks = max_landmarks
         self.n_init = n_init
@@ -148,9 +151,10 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.gamma_ = used_gamma(self, min(len(rows), self.batch_size))
         objective = self._objective()
         phases = build_phases(self, objective, len(rows), self.seed_)
-        training = Training(self.network_, phases, History([*objective.terms]))
+        training = Training(self.network_, objective, phases, History([*objective.terms]))
         with ExitStack() as stack:
-            listening = [*callbacks]
+            guard = CollapseGuard(self.on_collapse, self.eps)  # type: ignore[arg-type]
+            listening: list[Callback] = [guard, *callbacks]
             if self.verbose:
                 listening.append(stack.enter_context(ProgressCallback()))
             if checkpoint is not None:
@@ -165,7 +169,6 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 listening.append(stack.enter_context(CheckpointCallback(Path(checkpoint), about)))
             train(
                 training,
-                objective,
                 lambda phase, t: Step(
                     self.network_, rows[phase.batches[t]].to(self.device_), lambda Y: expressed(self, Y)
                 ),
@@ -173,6 +176,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 restore=saved.restore if saved is not None else None,
             )
         self.history_ = training.history.columns()
+        self.gamma_ = objective.weights["self_expression"]
+        training.batch = None
         self._label(rows)
         return self
 

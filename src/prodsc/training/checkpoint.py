@@ -16,7 +16,7 @@ from torch import Tensor
 
 from prodsc import files
 from prodsc.errors import ModelFileError
-from prodsc.training.loop import Training
+from prodsc.training.loop import Callback, Training
 
 FORMAT = "prodsc-checkpoint"
 VERSION = 1
@@ -27,6 +27,7 @@ SECONDS = float(os.environ.get("PRODSC_CHECKPOINT_SECONDS", "15"))  # between ch
 class Checkpoint:
     phase: int
     step: int
+    weights: dict[str, float]  # of the terms: the collapse guard may have changed them
     about: dict[str, Any]  # what the run is a run of: it must not change between stop and resume
     network: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -47,6 +48,7 @@ class Checkpoint:
         training.network.load_state_dict(self.network)
         load_optimizer_tensors(training.optimizer, self.optimizer)
         training.history.restore(self.history)
+        training.objective.weights.update(self.weights)
 
 
 def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> None:
@@ -58,7 +60,12 @@ def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> No
         f"history/{name}": torch.from_numpy(column if name != "phase" else _codes(column, phase_names))
         for name, column in history.items()
     }
-    position = {"phase": training.phase, "step": training.step, "phases": phase_names}
+    position = {
+        "phase": training.phase,
+        "step": training.step,
+        "phases": phase_names,
+        "weights": training.objective.weights,
+    }
     metadata = {"format": FORMAT, "version": str(VERSION), "position": json.dumps(position), "about": json.dumps(about)}
     files.write_tensors(path, tensors, metadata)
 
@@ -79,6 +86,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(
         position["phase"],
         position["step"],
+        position["weights"],
         json.loads(metadata["about"]),
         groups["network"],
         groups["optimizer"],
@@ -120,7 +128,7 @@ def load_optimizer_tensors(optimizer: torch.optim.Optimizer | None, tensors: dic
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-class CheckpointCallback:
+class CheckpointCallback(Callback):
     """Saves every few seconds and at the end. Inside its `with`, SIGINT and SIGTERM wait for the step to end, save,
     and then raise `Interrupted`; a second one acts at once."""
 

@@ -7,12 +7,14 @@ import torch
 
 from prodsc.losses import LossReport
 
+METERS = ("gamma", "lambda_max", "margin", "effective_rank")  # what the collapse guard writes
+
 
 class History:
-    """Columns `phase`, `epoch`, `step`, `total` and one per term (not a number where a term was not active)."""
+    """Columns `phase`, `epoch`, `step`, `total`, one per term and one per meter (not a number where not active)."""
 
     def __init__(self, terms: list[str]):
-        self.terms = terms
+        self.terms = [*terms, *METERS]
         self._where: list[tuple[str, int, int]] = []
         self._values: list[torch.Tensor] = []
 
@@ -25,10 +27,15 @@ class History:
         self._where.append((phase, epoch, step))
         self._values.append(torch.stack(values))  # stays on the device: reading it would make every step wait
 
+    def annotate(self, **meters: float) -> None:
+        """Write meters into the newest row."""
+        for name, value in meters.items():
+            self._values[-1][1 + self.terms.index(name)] = value
+
     def last(self) -> dict[str, float]:
-        """Total and active terms of the newest step."""
+        """Total and active terms of the newest step, without the meters."""
         values = dict(zip(["total", *self.terms], self._values[-1].tolist(), strict=True))
-        return {name: value for name, value in values.items() if not math.isnan(value)}
+        return {name: value for name, value in values.items() if not math.isnan(value) and name not in METERS}
 
     def values(self) -> np.ndarray:
         """n x (1 + terms): total and the terms."""

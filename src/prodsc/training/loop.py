@@ -1,8 +1,7 @@
 """The only training loop: phases are data, everything else listens through callbacks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
 import torch
 from torch.optim import Optimizer
@@ -34,18 +33,25 @@ class Training:
     """All that a run is at one moment: what callbacks see and a checkpoint holds."""
 
     network: Network
+    objective: Objective[Step]
     phases: Sequence[Phase]
     history: History
     phase: int = 0  # index into phases
     step: int = 0  # steps done in it
-    optimizer: Optimizer | None = field(default=None)
+    optimizer: Optimizer | None = None
+    batch: Step | None = None  # what the last batch became, for callbacks to look at
 
     @property
     def current(self) -> Phase:
         return self.phases[self.phase]
 
 
-class Callback(Protocol):
+class Callback:
+    """What may listen to the loop; override what you need."""
+
+    def on_batch(self, training: Training) -> None:
+        """Before the loss of a batch is computed: weights of terms may still be changed for it."""
+
     def on_step(self, training: Training) -> None:
         """After every step, when the state is consistent and may be saved."""
 
@@ -55,7 +61,6 @@ class Callback(Protocol):
 
 def train(
     training: Training,
-    objective: Objective[Step],
     make_step: Callable[[Phase, int], Step],
     callbacks: Sequence[Callback] = (),
     restore: Callable[[Training], None] | None = None,
@@ -76,7 +81,11 @@ def train(
         optimizer = training.optimizer
         assert optimizer is not None
         for t in range(training.step, phase.steps):
-            report = objective(make_step(phase, t), only=phase.terms)
+            training.batch = None  # frees the last one before the next is made
+            training.batch = make_step(phase, t)
+            for callback in callbacks:
+                callback.on_batch(training)
+            report = training.objective(training.batch, only=phase.terms)
             report.total.backward()
             optimizer.step()
             optimizer.zero_grad()

@@ -7,7 +7,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from prodsc.training.loop import Training
+from prodsc.training.loop import Callback, Training
 
 SHORT = {
     "coding_rate": "coding rate",
@@ -16,7 +16,7 @@ SHORT = {
 }
 
 
-class ProgressCallback:
+class ProgressCallback(Callback):
     """Phase, step, the losses and the time left. Use as a context manager so that the line is closed on errors."""
 
     def __init__(self, console: Console | None = None, log_seconds: float = 10.0):
@@ -66,6 +66,3 @@ class ProgressCallback:
         else:
             left = (now - self._began[2]) / max(step - self._began[1], 1) * (steps - step)
             print(f"{training.current.name} {step}/{steps}  {losses}  {left:.0f} s left", file=sys.stderr, flush=True)
-
-    def on_end(self, training: Training) -> None:
-        pass

@@ -1,0 +1,28 @@
+"""prodsc diagnose RUN FILE: is the fit sound?"""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from prodsc.data.readers import read
+from prodsc.methods import diagnose as measure
+from prodsc.methods import load
+
+COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+def diagnose(run: Path, file: Path) -> None:
+    """Say whether the representation of the model in RUN is healthy, collapsing or collapsed on the rows of FILE."""
+    found = measure(load(run), read(file).X)
+    console = Console()
+    table = Table("number", "value", "expected", "why", box=None, pad_edge=False)
+    for finding in found.findings:
+        table.add_row(finding.name, f"{finding.value:.4g}", finding.expected, finding.why)
+    console.print(f"[bold {COLOURS[found.verdict]}]{found.verdict}[/]\n")
+    console.print(table)
+    console.print(f"\n{found.advice}")

@@ -1,0 +1,299 @@
+"""The figures of the paper: measurements in, matplotlib Figures out. What to look for is written under each."""
+# ruff: noqa: RUF001 - Greek letters and minus signs are meant
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+from numpy.typing import ArrayLike, NDArray
+
+from prodsc.errors import InputError
+from prodsc.report import _parts as parts
+from prodsc.report.figures import WIDTH
+from prodsc.report.style import COLOURS, HEAT, INK, MUTED, cluster_colour, style
+
+MOST_CURVES = 7  # epochs drawn per panel: more shades cannot be told apart
+MOST_ROWS = 600  # drawn of X and Z
+BELOW: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # a legend's place, out of the way of curves
+
+
+def alignment(
+    commutator: ArrayLike, correlations: ArrayLike, eigenvalues_G: ArrayLike, eigenvalues_M: ArrayLike,
+    epochs: ArrayLike, curve_epochs: ArrayLike | None = None,
+) -> Figure:  # fmt: skip
+    """Theorem 1 in training: G = Z'Z and M = (I - C)(I - C)' come to share eigenvectors, and Z keeps its rank.
+
+    `commutator` is ||GM - MG||_F, seeds x epochs. The others are epochs x n: the correlation <u_j, G u_j / |G u_j|>
+    with the eigenvectors of M, smallest eigenvalue first (NaN: no direction left), eigenvalues of G descending and of
+    M ascending. They may be of fewer epochs, then named by `curve_epochs`; at most MOST_CURVES of them are drawn.
+    """
+    when = _vector(epochs, "epochs", above=-np.inf)
+    errors = parts.finite(parts.matrix(commutator, "commutator", width=len(when)), "commutator")
+    which = when if curve_epochs is None else _vector(curve_epochs, "curve_epochs", above=-np.inf)
+    r = parts.matrix(correlations, "correlations", len(which)).astype(np.float64)
+    g = parts.finite(parts.matrix(eigenvalues_G, "eigenvalues_G", *r.shape), "eigenvalues_G")
+    m = parts.finite(parts.matrix(eigenvalues_M, "eigenvalues_M", *r.shape), "eigenvalues_M")
+    shown = np.unique(np.linspace(0, len(which) - 1, min(len(which), MOST_CURVES)).round().astype(int))
+    shades = colormaps["viridis"](np.linspace(0.9, 0, len(shown)))  # dark = late
+    mean, spread = errors.mean(axis=0), errors.std(axis=0)
+    with style():
+        figure = Figure(figsize=(WIDTH, 6.6), layout="constrained")
+        (first, right), (low, last) = figure.subplots(2, 2)
+        first.fill_between(when, mean - spread, mean + spread, color=COLOURS[4], alpha=0.4, lw=0)
+        first.plot(when, mean, color=COLOURS[0], marker=".")
+        first.set(xlabel="epoch", ylabel="‖GM − MG‖", ylim=(0, None))
+        parts.panel_title(first, "(a) alignment error", f"0 = same eigenvectors; mean ± std, seeds: {len(errors)}")
+        j = np.arange(1, r.shape[1] + 1)
+        for axes, curves, name, hint, ylabel in (
+            (right, r, "(b) are M's eigenvectors also G's?", "1 = yes, 0 = G erases it", "correlation of uⱼ and G uⱼ"),
+            (low, g, "(c) eigenvalues of G = Z'Z", "a long plateau = no collapse", "eigenvalue of G (log)"),
+            (last, m, "(d) eigenvalues of M", "small = direction rebuilt well by C", "eigenvalue of M"),
+        ):
+            for shade, row in zip(shades, shown, strict=True):
+                axes.plot(j, curves[row], color=shade, lw=1.5, marker=".", ms=3, label=f"{which[row]:g}")
+            axes.set(xlabel=f"direction j, {'largest' if axes is low else 'smallest of M'} first", ylabel=ylabel)
+            parts.panel_title(axes, name, hint)
+        right.set_ylim(min(-0.03, float(np.nan_to_num(r).min())), 1.05)
+        low.set(ylim=max(float(g.max()), 1e-9) * np.array([1e-4, 2]), yscale="log")  # what is below counts as zero
+        last.set_ylim(bottom=min(0.0, float(m.min())))
+        low.legend(loc="best", ncols=1 + len(shown) // 5, title="epoch, (b) to (d)")
+        return _described(
+            figure,
+            "Do G = Z'Z and M = (I−C)(I−C)' align in training?",
+            "Look for (a) falling to 0 and, late in training (dark), two cliffs at j = d, the width of Z:\n"
+            "(b) from 1 to 0, (c) to nothing. Then Z uses all d directions, each an eigenvector of M.",
+            f"Alignment error, {mean[0]:.3g} to {mean[-1]:.3g}; correlations and eigenvalues in {len(j)} directions.",
+        )
+
+
+def phase(
+    alphas: ArrayLike, gammas: ArrayLike, acc: ArrayLike, sre: ArrayLike,
+    boundary: ArrayLike | Callable[[parts.Floats], ArrayLike],
+) -> Figure:  # fmt: skip
+    """ACC and SRE in percent (len(gammas) x len(alphas), NaN: the run failed) and the boundary of Theorem 2 on both.
+
+    `boundary` is gamma as a function of alpha, or its value at each of `alphas`.
+    """
+    a, g = _vector(alphas, "alphas", above=0.0), _vector(gammas, "gammas", above=0.0)
+    scores = [parts.matrix(s, n, len(g), len(a)).astype(np.float64) for s, n in ((acc, "acc"), (sre, "sre"))]
+    if any(np.isnan(s).all() or np.nanmin(s) < 0 or np.nanmax(s) > 100 for s in scores):
+        raise InputError("acc and sre must hold percents from 0 to 100, NaN for a failed run; not all may have failed.")
+    x_edges, y_edges = _log_edges(a), _log_edges(g)
+    x = np.geomspace(x_edges[0], x_edges[-1], 200) if callable(boundary) else a
+    y = _vector(boundary(x) if callable(boundary) else boundary, "boundary", len(x))
+    failed = f"run failed ({np.isnan(scores).any(axis=0).sum()} of {len(a) * len(g)})"
+    size = float(np.clip(55 / max(len(a), 0.8 * len(g)), 3.5, 10))
+    with style():
+        figure = Figure(figsize=(WIDTH, 5.2), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True, subplot_kw={"xlabel": "α: scale in the coding rate"})
+        hints = ("ACC: rows in the right cluster, %", "SRE: weight on other classes, %")
+        for axes, values, heat, hint in zip((left, right), scores, (HEAT, HEAT + "_r"), hints, strict=True):
+            mesh = axes.pcolormesh(x_edges, y_edges, np.ma.masked_invalid(values), cmap=heat, vmin=0, vmax=100)
+            figure.colorbar(mesh, ax=axes, location="top", label=hint)
+            for i, j in np.argwhere(~np.isnan(values)):
+                cell = mesh.cmap(values[i, j] / 100)
+                ink: Any = {"size": size, "color": "white" if np.dot(cell[:3], (0.3, 0.59, 0.11)) < 0.5 else INK}
+                halo = [withStroke(linewidth=size / 4, foreground=cell)]  # readable on the boundary, too
+                axes.annotate(f"{values[i, j]:.0f}", (a[j], g[i]), **ink, ha="center", va="center", path_effects=halo)
+            holes = np.ma.masked_where(~np.isnan(values), np.zeros(values.shape))
+            axes.pcolor(x_edges, y_edges, holes, cmap="Greys", vmin=0, vmax=1, ec=MUTED, hatch="///", lw=0)
+            outline = [withStroke(linewidth=4.5, foreground=INK)]
+            axes.plot(x, y, color=COLOURS[4], lw=2.5, marker="" if len(x) > 1 else "o", path_effects=outline)
+            axes.set(xscale="log", yscale="log", xlim=x_edges[[0, -1]], ylim=y_edges[[0, -1]])
+            for axis, ticks in ((axes.xaxis, a), (axes.yaxis, g)):
+                some = ticks[:: -(-len(ticks) // 7)]
+                axis.set_ticks(list(some), [f"{float(f'{tick:.3g}'):,g}" for tick in some])
+            axes.minorticks_off()
+        left.set_ylabel("γ: weight of self-expression")
+        left.legend(left.lines, ["Theorem 2: no collapse below this line"], **BELOW)
+        right.legend([Patch(fc="white", ec=MUTED, hatch="///")], [failed], **BELOW)
+        return _described(
+            figure,
+            "For which α and γ does Z not collapse?",
+            "One cell per pair of α and γ; bright is good in both maps. Look for bright cells below the line, where\n"
+            "theory promises full rank, and a change to dark above. The promise is cautious: above may be bright too.",
+            f"Heat maps: ACC, best {np.nanmax(scores[0]):.1f} %, and SRE, best {np.nanmin(scores[1]):.1f} %; {failed}.",
+        )
+
+
+def orthogonal(X: ArrayLike, Z: ArrayLike, classes: ArrayLike, three: Sequence[int] | None = None) -> Figure:
+    """|X X'| and |Z Z'| sorted by class; rows of three classes (if not named, the first) in three dimensions.
+
+    Rows are L2-normalised and sampled; the dimensions are the first right singular vectors, not centred.
+    """
+    labels = parts.cluster_labels(classes)
+    present = np.unique(labels).tolist()
+    chosen = present[:3] if three is None else [int(c) for c in three]
+    if three is not None and (len(chosen) != 3 or len(set(chosen) & set(present)) != 3):
+        raise InputError(f"three must name 3 different classes among the {len(present)} in classes; got {chosen}.")
+    rows = parts.sample(len(labels), MOST_ROWS, seed=0)
+    rows = rows[np.argsort(labels[rows], kind="stable")]
+    members = [np.flatnonzero(labels == c) for c in chosen]
+    few = np.concatenate([mine[parts.sample(len(mine), MOST_ROWS // 3, seed=0)] for mine in members])
+    with style():
+        figure = Figure(figsize=(WIDTH, 7.4), layout="constrained")
+        means = []
+        for column, (name, values, title) in enumerate((("X", X, "before: input X"), ("Z", Z, "after: learned Z"))):
+            U = parts.matrix(values, name, len(labels))
+            unit = parts.unit_rows(U[rows], name)
+            G = np.abs(unit @ unit.T)
+            means.append(parts.block_means(G, labels[rows]).replace("cluster", "class"))
+            axes = figure.add_subplot(2, 2, 1 + column, title=f"{title}\n{means[-1]}")
+            image = axes.imshow(G, cmap=HEAT, vmin=0, vmax=1)
+            parts.mark_clusters(axes, labels[rows], sides="xy")
+            axes.set(xlabel="class", ylabel="class")
+            cube = figure.add_subplot(2, 2, 3 + column, projection="3d")
+            _scatter_3d(cube, parts.unit_rows(U[few], name), labels[few], chosen)
+        figure.colorbar(image, ax=figure.axes[:3:2], label="|cos| of two rows\n0 orthogonal, 1 same line", pad=0.02)
+        return _described(
+            figure,
+            "Do classes lie in orthogonal subspaces?",
+            f"Above: {len(rows):,} of {len(labels):,} rows, sorted by class. Look for bright blocks on a dark ground.\n"
+            f"Below: {len(few):,} rows of length 1 and the main line of each class. Look for angles near 90°.",
+            f"Heat maps of |cosine| by class, X: {means[0]}; Z: {means[1]}. 3-D scatters of classes {chosen}.",
+        )
+
+
+def structure(
+    epochs: ArrayLike, csc: ArrayLike, g_inside: ArrayLike, g_outside: ArrayLike, c_inside: ArrayLike,
+    c_outside: ArrayLike,
+) -> Figure:  # fmt: skip
+    """Theorem 3 in training: mean |entry| of G and C in (thick) and off (thin) the blocks of classes; CSC in grey."""
+    when = _vector(epochs, "epochs", above=-np.inf)
+    given = {"csc": csc, "g_inside": g_inside, "g_outside": g_outside, "c_inside": c_inside, "c_outside": c_outside}
+    condition, g_in, g_out, c_in, c_out = (_vector(values, name, len(when)) for name, values in given.items())
+    with style():
+        figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
+        panels = (("G", g_in, g_out, "how alike rows of Z are"), ("C", c_in, c_out, "how much rows rebuild each other"))
+        for axes, colour, (name, thick, thin, hint) in zip(figure.subplots(1, 2), COLOURS[:4:3], panels, strict=True):
+            parts.panel_title(axes, f"entries of {name}", hint)
+            axes.plot(when, thick, color=colour, lw=3.5, marker=".", ms=8, label="rows of one class (in block)")
+            axes.plot(when, thin, color=colour, lw=1, marker=".", ms=3, label="rows of two classes (off block)")
+            axes.set(xlabel="epoch", ylabel=f"mean |entry of {name}|", ylim=(0, None))
+            second = axes.twinx()
+            second.plot(when, condition, color=MUTED, alpha=0.6, ls="--", marker=".", label="CSC (right axis)")
+            second.set(ylabel="CSC", ylim=(min(0.0, 1.05 * condition.min()), max(1.05 * condition.max(), 1e-12)))
+            second.spines.right.set_visible(True)
+            axes.legend(handles=[*axes.lines, *second.lines], **BELOW)
+        return _described(
+            figure,
+            "Do G = Z'Z and C become block-diagonal?",
+            "Look for the grey line falling to 0 while thin lines come down and thick ones stay up: rows are then\n"
+            "alike, and rebuilt, within their own class only. CSC = ⟨(I−C)(I−C)', G off the blocks⟩.",
+            f"Line charts. At epoch {when[-1]:g} G is {g_in[-1]:.3g} in and {g_out[-1]:.3g} off the blocks, C "
+            f"{c_in[-1]:.3g} and {c_out[-1]:.3g}; CSC went from {condition[0]:.3g} to {condition[-1]:.3g}.",
+        )
+
+
+def singular_values(X: ArrayLike, Z: ArrayLike, classes: ArrayLike, most: int = 10) -> Figure:
+    """Singular values of X and Z, divided by the largest: of all rows, and of each of the first `most` classes."""
+    labels = parts.cluster_labels(classes)
+    chosen = np.unique(labels)[: max(most, 1)]
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
+        every, *single = figure.subplots(1, 3, sharey=True, subplot_kw={"xlabel": "direction, strongest first"})
+        parts.panel_title(every, "all rows", "input X and learned Z")
+        for axes, name, values, colour in zip(single, "XZ", (X, Z), (COLOURS[3], COLOURS[0]), strict=True):
+            U = parts.finite(parts.matrix(values, name, len(labels)), name)
+            _spectrum(every, U, color=colour, lw=2, label=name)
+            for c in chosen:
+                _spectrum(axes, U[labels == c], color=cluster_colour(c), lw=1, label=str(c))
+            parts.panel_title(axes, f"{'input X' if name == 'X' else 'learned Z'} by class", "one line per class")
+        every.set(ylim=(1e-3, 1.3), yscale="log", ylabel="singular value / largest (log)")
+        every.legend()
+        figure.legend(handles=single[0].lines, loc="outside right center", title="class")
+        return _described(
+            figure,
+            "How many directions carry information?",
+            "Left: a line that stays high uses many directions about equally; one that falls at once has collapsed.\n"
+            "Middle and right: a class that fills a subspace of its own stays high for a few directions, then falls.",
+            f"Singular values over the largest of X and Z, all {len(labels):,} rows and {len(chosen)} classes.",
+        )
+
+
+def water_filling(
+    eigenvalues_M: ArrayLike, alpha: float, gamma: float, nu: float, predicted: ArrayLike,
+    observed: ArrayLike | None = None,
+) -> Figure:  # fmt: skip
+    """Theorem 2 as a picture: sigma_i^2 is what 1/(nu + gamma lambda_i) has above the level 1/alpha, i = 1 to d.
+
+    `eigenvalues_M` ascend, d or more; `predicted` and `observed` are d squares; `gamma` weighs 1/2 ||Z - ZC||^2.
+    """
+    heights = _vector(predicted, "predicted")
+    d, lost = len(heights), int((heights <= 0).sum())
+    below = nu + gamma * _vector(eigenvalues_M, "eigenvalues_M")
+    if len(below) < d or (np.diff(below) < 0).any() or not (alpha > 0 and gamma >= 0 and below[0] > 0):
+        raise InputError(f"eigenvalues_M must be {d} or more ascending numbers, nu + gamma lambda and alpha above 0.")
+    level, i = 1 / alpha, np.arange(1, len(below) + 1)
+    with style():
+        figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
+        axes = figure.subplots()
+        fill: Any = {"fill": True, "color": COLOURS[4], "alpha": 0.55, "label": "predicted σᵢ², height above the level"}
+        axes.stairs(level + heights, np.arange(d + 1) + 0.5, baseline=level, **fill)
+        axes.plot(i, 1 / below, color=COLOURS[0], marker=".", label=f"1 / (ν + γλᵢ), ν = {nu:.3g}, γ = {gamma:.3g}")
+        axes.axhline(level, color=COLOURS[3], lw=1.8, ls="--", label=f"level 1/α = {level:.3g}")
+        if observed is not None:
+            seen = level + _vector(observed, "observed", d)
+            axes.plot(i[:d], seen, "o", ms=4, mfc="white", color=INK, label="observed σᵢ²")
+        axes.axvline(d + 0.5, color=MUTED, lw=1, ls=":", label=f"d = {d}: Z has no more directions")
+        axes.set(xlabel="direction i, smallest eigenvalue λᵢ of M first", ylabel="1 / (ν + γλᵢ)", ylim=(0, None))
+        height: Any = (lambda y: y - level, lambda s: s + level)
+        axes.secondary_yaxis("right", functions=height).set_ylabel("σᵢ²")
+        axes.legend(ncols=2, **BELOW)
+        return _described(
+            figure,
+            "How much strength does each direction of Z get?",
+            "Directions that C rebuilds well (small λ, left) get more; where the curve is under the level, nothing:\n"
+            f"here {lost} of {d} are lost." + " Dots on the edge of the fill: as predicted." * (observed is not None),
+            f"Curve 1/(nu + gamma lambda) and level 1/alpha = {level:.3g}; above it {d - lost} of {d} directions.",
+        )
+
+
+def _vector(values: ArrayLike, name: str, n: int | None = None, above: float | None = None) -> parts.Floats:
+    """Finite numbers; with `above` they must ascend from there."""
+    array = np.asarray(values)
+    if array.ndim != 1 or not len(array) or n not in (None, len(array)):
+        raise InputError(f"{name} must be a list of {n or 'one or more'} numbers; got shape {array.shape}.")
+    floats = parts.finite(array, name)
+    if above is not None and (np.diff(floats, prepend=above) <= 0).any():
+        raise InputError(f"{name} must ascend from above {above:g}, without repeats; got {floats.tolist()}.")
+    return floats
+
+
+def _log_edges(centres: parts.Floats) -> parts.Floats:
+    """Borders of cells around centres, half-way on a log axis."""
+    logs = np.log(centres)
+    steps = np.diff(logs) if len(logs) > 1 else np.ones(1)
+    padded = np.array([logs[0] - steps[0], *logs, logs[-1] + steps[-1]])
+    return np.exp((padded[1:] + padded[:-1]) / 2)
+
+
+def _spectrum(axes: Any, U: parts.Floats, **look: Any) -> None:
+    singular = np.linalg.svd(U, compute_uv=False)
+    axes.plot(np.arange(1, len(singular) + 1), singular / (singular[0] or 1.0), marker=".", ms=3, **look)
+
+
+def _scatter_3d(axes: Any, U: parts.Floats, labels: NDArray[np.intp], chosen: Sequence[int]) -> None:
+    """Rows in their first three singular directions; per class the line that fits best, and the lines' angles."""
+    points = np.pad(U @ np.linalg.svd(U, full_matrices=False)[2][:3].T, ((0, 0), (0, 2)))[:, :3]
+    lines = np.array([np.linalg.svd(points[labels == c], full_matrices=False)[2][0] for c in chosen])
+    for c, line, marker in zip(chosen, lines, "o^s", strict=False):
+        axes.scatter(*points[labels == c].T, color=cluster_colour(c), marker=marker, s=9, alpha=0.5, label=f"class {c}")
+        axes.plot(*np.outer(line, [-1, 1]), color=cluster_colour(c), lw=1)
+    cosines = np.abs(lines @ lines.T)[np.triu_indices(len(chosen), 1)]
+    angles = ", ".join(f"{angle:.0f}°" for angle in np.degrees(np.arccos(np.minimum(cosines, 1))))
+    axes.set(title=f"angles between classes: {angles or 'one class'}", xticklabels=[], yticklabels=[], zticklabels=[])
+    axes.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
+    axes.set_box_aspect(None, zoom=1.25)
+    axes.legend(loc="upper left", handletextpad=0)
+
+
+def _described(figure: Figure, title: str, note: str, alternative: str) -> Figure:
+    figure.suptitle(title)
+    parts.note(figure, note)
+    figure.set_label(alternative)
+    return figure

@@ -1,0 +1,51 @@
+"""The paper's meters of alignment and structure, recorded per epoch on request: `fit(X, callbacks=[Meters(...)])`."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from prodsc import theory
+from prodsc.training.loop import Callback, Training
+
+
+@dataclass
+class Meters(Callback):
+    """At the last batch of every `every`-th joint epoch.
+
+    `classes`, one per row of X, say which rows belong together: true ones as in the paper, or the labels of an earlier
+    fit. Without them the block meters are left out. `spectra` keeps whole curves (eigenvalues and correlations) too.
+    """
+
+    classes: np.ndarray | None = None
+    every: int = 1
+    spectra: bool = False
+    columns: dict[str, list[float]] = field(default_factory=dict)
+    curves: dict[str, list[np.ndarray]] = field(default_factory=dict)
+
+    def on_step(self, training: Training) -> None:
+        phase, step = training.current, training.step
+        epoch, within = divmod(step, phase.batches.per_epoch)
+        if "self_expression" not in phase.terms or within or epoch % self.every:
+            return
+        assert training.batch is not None
+        with torch.no_grad():
+            Z, C = training.batch.Z.detach(), training.batch.C.detach()
+            G, M = theory.gram_and_residual(Z, C)
+            found = {"epoch": float(epoch), "commutator": float(theory.commutator(G, M))}
+            found["relative_commutator"] = found["commutator"] / float(G.norm() * M.norm())
+            found["effective_rank"] = float(theory.effective_rank(Z))
+            found["lambda_max"] = float(theory.lambda_max(C))
+            if self.classes is not None:
+                labels = torch.from_numpy(np.asarray(self.classes)[phase.batches[step - 1]]).to(Z.device)
+                found["csc"] = float(theory.csc(M, G, labels))
+                found["g_inside"], found["g_outside"] = map(float, theory.block_means(G, labels))
+                found["c_inside"], found["c_outside"] = map(float, theory.block_means(C, labels))
+            if self.spectra:
+                of_G, of_M = theory.spectra(G, M)
+                curves = {"eigenvalues_G": of_G, "eigenvalues_M": of_M}
+                curves["correlations"] = theory.eigenspace_correlation(G, M)
+                for name, curve in curves.items():
+                    self.curves.setdefault(name, []).append(curve.cpu().numpy())
+        for name, value in found.items():
+            self.columns.setdefault(name, []).append(value)

@@ -1,0 +1,147 @@
+"""The guard warns, adjusts, raises or is silent; the numbers it saw are in the history."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from conftest import SMALL
+from prodsc import PRODSC, SEDSC, diagnose, metrics, theory
+from prodsc.errors import CollapseError
+from prodsc.training import Callback
+from prodsc.training.meters import Meters
+
+FIT = SMALL | {"epochs": 60, "n_components": 16}
+BOUND = 16 / (0.1 * 1.1)  # on gamma * lambda_max(M), d = 16, eps = 0.1
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(n_class=4, return_X_y=True)
+    return X[:400], y[:400]
+
+
+@pytest.fixture(scope="module")
+def healthy(digits):
+    return PRODSC(4, **FIT).fit(digits[0])
+
+
+def test_a_healthy_fit_is_silent_and_recorded(healthy):
+    looks = ~np.isnan(healthy.history_["margin"])
+    assert looks.sum() == 7  # steps 1, 10, ..., 60
+    history = {name: column[looks] for name, column in healthy.history_.items()}
+    np.testing.assert_allclose(history["margin"], BOUND / history["lambda_max"] / history["gamma"], rtol=1e-5)
+    assert (history["margin"] > 1).all()
+    assert (history["lambda_max"] > 0.9).all()
+    assert (healthy.history_["gamma"][10:] == np.float32(healthy.gamma_)).all()
+
+
+def test_gamma_far_beyond_the_bound_is_warned_of(digits):
+    with pytest.warns(UserWarning, match="bound|rank") as said:
+        PRODSC(4, gamma=50 * BOUND, **FIT).fit(digits[0])
+    sentences = [str(w.message) for w in said]
+    assert any("times the bound below which the representation cannot collapse" in s for s in sentences)
+    assert any("its effective rank fell from" in s for s in sentences)
+    assert len(sentences) == 2  # each once
+
+
+def test_raise_and_ignore(digits):
+    with pytest.raises(CollapseError, match=r"times the bound.*on_collapse='adjust'"):
+        PRODSC(4, gamma=50 * BOUND, on_collapse="raise", **FIT).fit(digits[0])
+    silent = PRODSC(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(digits[0])
+    assert np.isnan(silent.history_["margin"]).all()
+
+
+def test_adjust_brings_gamma_back_and_says_so(digits, healthy, recwarn):
+    X, y = digits
+    model = PRODSC(4, gamma=50 * BOUND, on_collapse="adjust", **FIT).fit(X)
+    gammas = model.history_["gamma"]
+    assert np.nanmax(gammas) < BOUND  # before the first step, not after it
+    assert model.history_["margin"][10] == pytest.approx(
+        BOUND / model.history_["lambda_max"][10] / (50 * BOUND), rel=1e-4
+    )
+    assert model.gamma_ < BOUND
+    assert diagnose(model, X).verdict == "healthy"
+    assert metrics.accuracy(y, model.labels_) > metrics.accuracy(y, healthy.labels_) - 0.1
+    assert theory.effective_rank(torch.from_numpy(model.transform(X))) > 5
+    assert not recwarn.list
+
+
+def test_adjusted_gamma_survives_a_resume(digits, tmp_path, monkeypatch):
+    X, _ = digits
+    monkeypatch.setattr("prodsc.training.checkpoint.SECONDS", 0.0)
+    path = tmp_path / "checkpoint.safetensors"
+
+    class Stop(Callback):
+        def on_step(self, training):
+            if training.current.name == "joint" and training.step == 25:
+                raise KeyboardInterrupt
+
+    how = FIT | {"gamma": 50 * BOUND, "on_collapse": "adjust"}
+    whole = PRODSC(4, **how).fit(X)
+    with pytest.raises(KeyboardInterrupt):
+        PRODSC(4, **how).fit(X, checkpoint=path, callbacks=[Stop()])
+    resumed = PRODSC(4, **how).fit(X, checkpoint=path)
+    assert resumed.gamma_ == whole.gamma_
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+
+
+# ---- diagnose ------------------------------------------------------------------------------------------------------
+
+
+def test_verdicts(digits, healthy):
+    X, _ = digits
+    sound = diagnose(healthy, X)
+    assert sound.verdict == "healthy"
+    assert {f.name for f in sound.findings} >= {"effective rank of Z", "no-collapse margin", "alignment error"}
+    assert "Nothing to do" in str(sound)
+    assert len(sound.observed) == len(sound.predicted) == 16
+    assert sound.predicted.sum() == pytest.approx(sound.observed.sum())  # both are ||Z||_F^2 = n
+    ill = diagnose(PRODSC(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(X), X)
+    assert ill.verdict == "collapsed"
+    assert "gamma='auto'" in ill.advice
+
+
+def test_sedsc_collapses_and_is_told_apart(digits):
+    X, _ = digits
+    with pytest.warns(UserWarning, match="its effective rank fell"):
+        model = SEDSC(4, **FIT | {"epochs": 300}, learning_rate=5e-3).fit(X)
+    found = diagnose(model, X)
+    assert found.verdict == "collapsed"
+    assert found.predicted is None
+    assert "No term keeps this representation" in found.advice
+
+
+def test_a_gamma_just_beyond_the_bound_is_collapsing(healthy, digits):
+    import copy
+
+    model = copy.copy(healthy)
+    model.gamma_ = 10 * BOUND
+    found = diagnose(model, digits[0])
+    assert found.verdict == "collapsing"
+    assert "Fit again with gamma below" in found.advice
+
+
+# ---- meters --------------------------------------------------------------------------------------------------------
+
+
+def test_meters_do_not_change_the_fit_and_match_the_formulas(digits, healthy):
+    X, y = digits
+    meters = Meters(classes=y, every=20, spectra=True)
+    seen = []
+
+    class Check(Callback):
+        def on_step(self, training):
+            if training.current.name == "joint" and training.step == 60:
+                Z, C = training.batch.Z.detach(), training.batch.C.detach()
+                G, M = Z @ Z.T, (torch.eye(400) - C) @ (torch.eye(400) - C).T
+                seen.append(float(torch.linalg.matrix_norm(G @ M - M @ G)))
+
+    model = PRODSC(4, **FIT).fit(X, callbacks=[meters, Check()])
+    np.testing.assert_array_equal(model.labels_, healthy.labels_)
+    assert meters.columns["epoch"] == [20.0, 40.0, 60.0]
+    assert meters.columns["commutator"][-1] == pytest.approx(seen[0], rel=1e-3)
+    assert meters.columns["g_inside"][-1] > meters.columns["g_outside"][-1]
+    assert meters.columns["c_inside"][-1] > meters.columns["c_outside"][-1]
+    assert [len(c) for c in meters.curves["correlations"]] == [400] * 3
+    assert "csc" not in Meters().columns
