@@ -96,7 +96,7 @@ def test_initialisation_has_the_spread_of_pytorchs_own():
 
 
 def test_an_autoencoder_starts_alive():
-    """Among 20 seeds of ORL's small autoencoder some start with a dead channel; none does after enliven."""
+    """Among 40 seeds of ORL's small autoencoder some start with a dead layer; none does after enliven."""
     images = torch.rand(20, 1, 32, 32, generator=torch.Generator().manual_seed(0))
     shape, channels, kernels = (1, 32, 32), (3, 3, 5), (3, 3, 3)
 
@@ -105,12 +105,12 @@ def test_an_autoencoder_starts_alive():
         with torch.no_grad():
             for convolution, kernel in zip(parts[0].convolutions, kernels, strict=True):
                 X = torch.relu(convolution(torch.nn.functional.pad(X, (*same_padding(X.shape[-1], kernel),) * 2)))
-                found += int((X == 0).all(3).all(2).all(0).sum())
+                found += int((X == 0).all())
             found += int((parts[1](X.flatten(1)) == 0).all())
         return found
 
     before = after = 0
-    for seed in range(20):
+    for seed in range(40):
         generator = torch.Generator().manual_seed(seed)
         makers = (lambda: ConvEncoder(shape, channels, kernels), lambda: ConvDecoder(shape, channels, kernels))
         parts = nn.Sequential(*(built(make, generator) for make in makers))
