@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from conftest import SMALL
 from sklearn.datasets import load_digits
 
+from conftest import SMALL
 from prodsc import PRODSC
 from prodsc.cli import main
 
