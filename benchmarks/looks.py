@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prodsc import PRODSC, metrics
+from prodsc import PRODSC, metrics, theory
 from prodsc.training import Callback, Training
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
@@ -21,13 +21,6 @@ def shared(name: str) -> tuple[np.ndarray, np.ndarray]:
         return file["X"], file["y"]
 
 
-def effective_rank(Z: np.ndarray) -> float:
-    """exp of the entropy of the normalised squared singular values."""
-    p = np.linalg.svd(Z, compute_uv=False) ** 2
-    p = p / p.sum()
-    return float(np.exp(-(p * np.log(np.maximum(p, 1e-30))).sum()))
-
-
 class Looks(Callback):
     """A callback that labels all rows at some steps, as a fit that ended there would."""
 
@@ -40,7 +33,7 @@ class Looks(Callback):
             return
         rows = self.model._rows(self.X)
         self.model._label(rows)
-        rank = effective_rank(self.model._outputs(rows)[0].cpu().numpy())
+        rank = float(theory.effective_rank(self.model._outputs(rows)[0]))
         self.found[training.step] = {
             **metrics.scores(self.y, self.model.labels_),
             **training.history.last(),

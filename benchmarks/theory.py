@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from looks import effective_rank, shared
+from looks import shared
 from sklearn.datasets import load_digits
 
 from prodsc import PRODSC, SEDSC, diagnose, metrics, theory
@@ -83,7 +83,7 @@ def collapse() -> None:
             ("PRO-DSC, gamma 0.5", lambda s: PRODSC(2, gamma=0.5, random_state=s, **how)),
         ):
             models = [make(seed).fit(X) for seed in range(3)]
-            ranks = [effective_rank(m.transform(X)) for m in models]
+            ranks = [float(theory.effective_rank(torch.from_numpy(m.transform(X)))) for m in models]
             accuracy = [metrics.accuracy(y, m.labels_) for m in models]
             print(
                 f"collapse: {blobs} blob(s), {name:<18} effective rank {np.mean(ranks):.2f} ± {np.std(ranks):.2f} of 3,"
