@@ -112,5 +112,5 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
             if part.bias is not None:
                 fan_in, _ = nn.init._calculate_fan_in_and_fan_out(part.weight)
                 nn.init.uniform_(part.bias, -(fan_in**-0.5), fan_in**-0.5, generator=generator)
-        elif isinstance(part, nn.BatchNorm1d):
+        elif isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d)):
             part.reset_parameters()
