@@ -11,7 +11,7 @@ from prodsc import PRODSC
 from prodsc.cli.options import HIDDEN, parameter_options
 from prodsc.experiments.recipes import load_recipe, names
 from prodsc.methods.document import page
-from prodsc.methods.parameters import BY_NAME, PARAMETERS
+from prodsc.methods.parameters import BY_NAME, PARAMETERS, parameters_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,7 +26,8 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
 
 def test_estimator_table_options_and_recipe_keys_agree():
     signature = list(inspect.signature(PRODSC).parameters)
-    assert [p.name for p in PARAMETERS] == signature
+    assert [p.name for p in parameters_of(PRODSC)] == signature
+    assert len(BY_NAME) == len(PARAMETERS), "a name stands twice in the table"
     options = {option.name for option in parameter_options(lambda: None).__click_params__}
     assert options == set(signature) - set(HIDDEN)
     for name, default in PRODSC().get_params().items():

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from prodsc.graph import CoefficientKernel, GramKernel, spectral_partition
+from prodsc.graph import CoefficientKernel, GramKernel, spectral_labels, spectral_partition
 from prodsc.selfexpression import self_expression
 
 
@@ -110,3 +111,13 @@ def test_isolated_rows_do_not_break_it():
     Y = torch.eye(6)[[0, 0, 1, 1, 2, 3]]
     labels = spectral_partition(GramKernel(Y), 2, n_init=2, seed=0).labels(Y)
     assert set(labels) <= {0, 1}
+
+
+@pytest.mark.parametrize("form", [lambda W: W, lambda W: scipy.sparse.csr_array(W.numpy())])
+def test_labels_of_a_given_affinity_are_its_components(form):
+    """Three components, the largest named 0, dense and sparse alike; a tiny affinity takes the dense way."""
+    for sizes in ([4, 9, 6], [1, 2]):
+        W = torch.block_diag(*(torch.rand(n, n, dtype=torch.float64) + 0.5 for n in sizes))
+        order = np.argsort(np.argsort([-n for n in sizes]))
+        labels = spectral_labels(form((W + W.T) / 2), len(sizes), n_init=5, seed=0)
+        np.testing.assert_array_equal(labels, np.repeat(order, sizes))

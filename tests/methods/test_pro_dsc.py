@@ -19,7 +19,7 @@ from conftest import SMALL, union_of_subspaces
 from prodsc import PRODSC, SEDSC, metrics, theory
 from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.training import Callback
-from prodsc.training.history import METERS
+from prodsc.training.guard import CollapseGuard
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_separate_learning_rates_and_weight_decays(blobs):
 @pytest.mark.parametrize("anti_collapse", ["coding-rate", "nuclear", "none"])
 def test_every_list_of_terms_trains(regulariser, anti_collapse, blobs):
     model = PRODSC(3, regulariser=regulariser, anti_collapse=anti_collapse, **SMALL | {"epochs": 3}).fit(blobs[0])
-    terms = set(model.history_) - {"phase", "epoch", "step", "total", *METERS}
+    terms = set(model.history_) - {"phase", "epoch", "step", "total", *CollapseGuard.columns}
     assert len(terms) == 1 + (regulariser != "none") + (anti_collapse != "none")
     assert np.isfinite(model.history_["self_expression"][-1])
 

@@ -139,9 +139,9 @@ def test_meters_do_not_change_the_fit_and_match_the_formulas(digits, healthy):
 
     model = PRODSC(4, **FIT).fit(X, callbacks=[meters, Check()])
     np.testing.assert_array_equal(model.labels_, healthy.labels_)
-    assert meters.columns["epoch"] == [20.0, 40.0, 60.0]
-    assert meters.columns["commutator"][-1] == pytest.approx(seen[0], rel=1e-3)
-    assert meters.columns["g_inside"][-1] > meters.columns["g_outside"][-1]
-    assert meters.columns["c_inside"][-1] > meters.columns["c_outside"][-1]
+    assert meters.numbers["epoch"] == [20.0, 40.0, 60.0]
+    assert meters.numbers["commutator"][-1] == pytest.approx(seen[0], rel=1e-3)
+    assert meters.numbers["g_inside"][-1] > meters.numbers["g_outside"][-1]
+    assert meters.numbers["c_inside"][-1] > meters.numbers["c_outside"][-1]
     assert [len(c) for c in meters.curves["correlations"]] == [400] * 3
-    assert "csc" not in Meters().columns
+    assert "csc" not in Meters().numbers

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from prodsc.methods import PRODSC
-from prodsc.methods.parameters import PARAMETERS, Parameter
+from prodsc.methods.parameters import Parameter, parameters_of
 
 SHORT = {"n_clusters": "-k"}
 REQUIRED = ("n_clusters",)  # the estimator has a default because scikit-learn wants one; a person must choose
@@ -46,7 +46,7 @@ class Value(click.ParamType):
 
 def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """All parameters of the estimator as options that are None until given."""
-    for parameter in reversed(PARAMETERS):
+    for parameter in reversed(parameters_of(PRODSC)):
         if parameter.name in HIDDEN:
             continue
         default = None if parameter.name in REQUIRED else DEFAULTS[parameter.name]

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from prodsc.errors import RecipeError, did_you_mean
-from prodsc.methods.parameters import BY_NAME, check_parameters
+from prodsc.methods import PRODSC
+from prodsc.methods.parameters import check_parameters, parameters_of
 
 ABOUT_KEYS = ("title", "data", "source", "ours", "notes")
 
@@ -58,7 +59,7 @@ def parse(name: str, text: str, origin: str) -> Recipe:
             "Put parameters under [parameters]."
         )
     _known(about, ABOUT_KEYS, origin)
-    _known(parameters, tuple(BY_NAME), origin)
+    _known(parameters, tuple(p.name for p in parameters_of(PRODSC)), origin)
     check_parameters(parameters, origin, RecipeError)
     return Recipe(
         name,

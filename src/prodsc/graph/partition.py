@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse.linalg
 import torch
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -19,7 +20,7 @@ from torch.nn.functional import normalize
 
 from prodsc.graph.kernels import Kernel
 from prodsc.linalg import largest_eigenvectors
-from prodsc.types import Rows, Square
+from prodsc.types import Affinity, Rows, Square
 
 CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
 
@@ -53,22 +54,53 @@ class Partition:
 
     def ordered(self, labels: np.ndarray) -> "tuple[Partition, np.ndarray]":
         """The same clusters, the largest first (ties: the one seen first), and the labels renamed so."""
-        k = len(self.centres)
-        sizes = np.bincount(labels, minlength=k)
-        first = np.full(k, len(labels))
-        np.minimum.at(first, labels, np.arange(len(labels)))
-        order = np.lexsort((first, -sizes))
-        names = np.empty(k, dtype=np.int64)
-        names[order] = np.arange(k)
-        return replace(self, centres=self.centres[torch.from_numpy(order)]), names[labels]
+        order, renamed = largest_first(labels, len(self.centres))
+        return replace(self, centres=self.centres[torch.from_numpy(order)]), renamed
+
+
+def largest_first(labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The clusters in order of size (ties: the one seen first), and the labels renamed by that order."""
+    sizes = np.bincount(labels, minlength=k)
+    first = np.full(k, len(labels))
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    order = np.lexsort((first, -sizes))
+    names = np.empty(k, dtype=np.int64)
+    names[order] = np.arange(k)
+    return order, names[labels]
+
+
+def spectral_labels(W: Affinity | scipy.sparse.sparray, n_clusters: int, n_init: int, seed: int) -> np.ndarray:
+    """Labels of the rows of a given affinity, dense or sparse, the largest cluster first: for methods whose affinity
+    says nothing of rows that were not there."""
+    vectors = leading_eigenvectors(W, n_clusters)[2]
+    embedding = normalize(vectors).cpu().numpy()
+    centres, _ = kmeans(embedding, n_clusters, n_init, seed)
+    labels = torch.cdist(torch.from_numpy(embedding), torch.from_numpy(centres).to(vectors)).argmin(1).numpy()
+    return largest_first(labels, n_clusters)[1]
+
+
+def leading_eigenvectors(W: Affinity | scipy.sparse.sparray, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Degrees of W, and the k largest eigenvalues of D^-1/2 W D^-1/2 with their vectors."""
+    if not isinstance(W, Tensor):
+        if k < W.shape[0] - 1:
+            return _sparse_eigenvectors(W, k)
+        W = torch.from_numpy(W.toarray())  # ARPACK wants k well below n
+    degrees = W.sum(1).clamp_min(torch.finfo(W.dtype).tiny)
+    values, vectors = largest_eigenvectors(normalised(W, degrees), k)
+    return degrees, values.to(W), vectors.to(W)
+
+
+def _sparse_eigenvectors(W: scipy.sparse.sparray, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    degrees = np.maximum(np.asarray(W.sum(axis=1)).ravel(), np.finfo(np.float64).tiny)
+    scale = scipy.sparse.diags_array(degrees**-0.5)
+    start = np.random.default_rng(0).standard_normal(len(degrees))  # ARPACK would draw from the global state
+    values, vectors = scipy.sparse.linalg.eigsh(scale @ W @ scale, k, which="LA", v0=start)
+    return torch.from_numpy(degrees), torch.from_numpy(values), torch.from_numpy(vectors)
 
 
 def spectral_partition(kernel: Kernel, n_clusters: int, n_init: int, seed: int) -> Partition:
     """Cluster the landmarks of a kernel."""
-    W = kernel.matrix()
-    degrees = W.sum(1).clamp_min(torch.finfo(W.dtype).tiny)
-    values, vectors = largest_eigenvectors(normalised(W, degrees), n_clusters)
-    values, vectors = values.to(W), vectors.to(W)
+    degrees, values, vectors = leading_eigenvectors(kernel.matrix(), n_clusters)
     usable = values.abs() > 1e-6  # an eigenvalue at zero carries no affinity, only rounding
     directions = torch.where(usable, vectors / torch.where(usable, values, 1.0), 0.0)
     fitted = Partition(kernel, degrees, directions, vectors.new_zeros(n_clusters, n_clusters), 1.0, 0.0)

@@ -3,7 +3,7 @@
 import inspect
 
 from prodsc.methods import PRODSC
-from prodsc.methods.parameters import PARAMETERS
+from prodsc.methods.parameters import parameters_of
 
 
 def page() -> str:
@@ -17,7 +17,7 @@ def page() -> str:
         "| name | default | must be | what it is |",
         "|---|---|---|---|",
     ]
-    for p in PARAMETERS:
+    for p in parameters_of(PRODSC):
         lines.append(
             f"| `{p.name}` | `{defaults[p.name]!r}` | {p.rule} | {p.help} |".replace("|YY'|", "&#124;YY'&#124;")
         )

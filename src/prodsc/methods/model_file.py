@@ -1,6 +1,7 @@
 """A fitted model on disk: model.safetensors (every tensor) and model.json (everything else). Never a pickle."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,46 +12,35 @@ from torch import Tensor, nn
 from prodsc import files
 from prodsc._version import __version__
 from prodsc.errors import ModelFileError, ParameterError
-from prodsc.graph import Partition
-from prodsc.methods.building import build_network
+from prodsc.graph import Kernel, Partition
 from prodsc.training.checkpoint import read_safetensors
 
 if TYPE_CHECKING:
-    from prodsc.methods.pro_dsc import PRODSC
+    from prodsc.methods.base import Clusterer
 
 FORMAT = "prodsc-model"
 VERSION = 1
 TENSORS, ABOUT = "model.safetensors", "model.json"
 OWN_ENCODER = "module"  # stands for a torch module of the user's in model.json
 
-Model = TypeVar("Model", bound="PRODSC")
+Model = TypeVar("Model", bound="Clusterer")
 
 
-def plain_parameters(model: "PRODSC") -> dict[str, Any]:
+def plain_parameters(model: "Clusterer") -> dict[str, Any]:
     """The constructor's parameters as JSON can hold them."""
     return {name: _plain(value) for name, value in sorted(model.get_params(deep=False).items())}
 
 
-def save(model: "PRODSC", folder: Path) -> None:
+def save(model: "Clusterer", folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise files.unwritable(folder, error) from error
-    partition = model.partition_
-    tensors: dict[str, Tensor] = {f"network/{name}": value for name, value in model.network_.state_dict().items()}
+    tensors, facts = model._state()
     tensors |= {
-        "partition/landmarks": partition.kernel.landmarks,
-        "partition/degrees": partition.degrees,
-        "partition/directions": partition.directions,
-        "partition/centres": partition.centres,
         "input/centre": model.centre_,
         "input/spread": model.spread_,
         "labels": torch.from_numpy(model.labels_),
-    }
-    phases = sorted(set(model.history_["phase"].tolist()))
-    tensors |= {
-        f"history/{name}": torch.from_numpy(np.array([phases.index(p) for p in column]) if name == "phase" else column)
-        for name, column in model.history_.items()
     }
     about = {
         "format": FORMAT,
@@ -63,11 +53,7 @@ def save(model: "PRODSC", folder: Path) -> None:
         "image_shape": model.image_shape_,
         "n_constant_features": model.n_constant_features_,
         "seed": model.seed_,
-        "gamma": model.gamma_,
-        "variance": partition.variance,
-        "inertia": partition.inertia,
-        "phases": phases,
-        "history": list(model.history_),  # safetensors does not keep the order
+        **facts,
     }
     about["sha256"] = files.write_tensors(folder / TENSORS, tensors)
     files.write_json(folder / ABOUT, about)
@@ -84,7 +70,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
         )
     _, tensors = read_safetensors(folder / TENSORS)
     parameters = dict(about["parameters"])
-    if parameters["encoder"] == OWN_ENCODER:
+    if parameters.get("encoder") == OWN_ENCODER:
         if encoder is None:
             raise ParameterError(
                 f"{folder} was fitted with an encoder of your own; give that module: load(path, encoder=module)."
@@ -96,19 +82,11 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
         model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
     model.image_shape_ = tuple(about["image_shape"]) if about["image_shape"] else None
     model.n_constant_features_ = about["n_constant_features"]
-    model.seed_, model.gamma_ = about["seed"], about["gamma"]
+    model.seed_ = about["seed"]
     model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
     model.labels_ = tensors["labels"].numpy()
-    history = {name: tensors[f"history/{name}"].numpy() for name in about["history"]}
-    model.history_ = history | {"phase": np.array(about["phases"])[history["phase"]]}
     model.device_ = model._device()
-    sample = model._rows(np.ones((2, *(model.image_shape_ or (model.n_features_in_,)))))[slice(0, 2)]
-    model.network_ = build_network(model, sample, model.seed_)
-    model.network_.load_state_dict(_under("network", tensors))
-    model.network_.to(model.device_).eval()
-    parts = {name: tensor.to(model.device_) for name, tensor in _under("partition", tensors).items()}
-    kernel = model._kernel(parts.pop("landmarks"))
-    model.partition_ = Partition(kernel, **parts, variance=about["variance"], inertia=about["inertia"])
+    model._restore(tensors, about)
     return model
 
 
@@ -134,8 +112,26 @@ def read_about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with prefix/, without it."""
     return {name.removeprefix(f"{prefix}/"): t for name, t in tensors.items() if name.startswith(f"{prefix}/")}
+
+
+def partition_state(partition: Partition) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    tensors = {
+        "partition/landmarks": partition.kernel.landmarks,
+        "partition/degrees": partition.degrees,
+        "partition/directions": partition.directions,
+        "partition/centres": partition.centres,
+    }
+    return tensors, {"variance": partition.variance, "inertia": partition.inertia}
+
+
+def restore_partition(
+    kernel: Callable[[Tensor], Kernel], tensors: dict[str, Tensor], facts: dict[str, Any], device: torch.device
+) -> Partition:
+    parts = {name: tensor.to(device) for name, tensor in under("partition", tensors).items()}
+    return Partition(kernel(parts.pop("landmarks")), **parts, variance=facts["variance"], inertia=facts["inertia"])
 
 
 def _plain(value: Any) -> Any:

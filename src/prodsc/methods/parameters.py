@@ -1,8 +1,9 @@
-"""The parameters of PRO-DSC: one table that the estimator checks, recipes are read by, and the command line is made of.
+"""The parameters of all methods: one table that estimators check, recipes are read by, and the command line is made of.
 
-Defaults are not here: they are the defaults of `PRODSC.__init__`.
+A name means the same in every method that has it. Defaults are not here: they are the defaults of each `__init__`.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -154,6 +155,11 @@ PARAMETERS = (
     _count("verbose", 0, "1 shows progress"),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+
+
+def parameters_of(estimator: type) -> list[Parameter]:
+    """Those of one method, in the order of its constructor."""
+    return [BY_NAME[name] for name in inspect.signature(estimator).parameters]
 
 
 def check_parameters(values: dict[str, Any], owner: str, error: type[ParameterError] = ParameterError) -> None:

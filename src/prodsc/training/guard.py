@@ -24,6 +24,8 @@ class CollapseGuard(Callback):
     The theorem speaks of the coding rate, so without that term only the rank is watched.
     """
 
+    columns = ("gamma", "lambda_max", "margin", "effective_rank")
+
     def __init__(self, on_collapse: OnCollapse, eps: float):
         self.on_collapse, self.eps = on_collapse, eps
         self._first_rank: float | None = None
@@ -46,7 +48,6 @@ class CollapseGuard(Callback):
         if step % EVERY and step not in (1, phase.steps):
             return
         gamma = training.objective.weights["self_expression"]
-        assert training.batch is not None
         Z, C = training.batch.Z.detach(), training.batch.C.detach()  # made with gradients: the loss uses them next
         with torch.no_grad():
             rank = float(theory.effective_rank(Z))

@@ -1,20 +1,19 @@
 """The numbers of every step, kept as columns."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from prodsc.losses import LossReport
 
-METERS = ("gamma", "lambda_max", "margin", "effective_rank")  # what the collapse guard writes
-
 
 class History:
     """Columns `phase`, `epoch`, `step`, `total`, one per term and one per meter (not a number where not active)."""
 
-    def __init__(self, terms: list[str]):
-        self.terms = [*terms, *METERS]
+    def __init__(self, terms: Sequence[str], meters: Sequence[str] = ()):
+        self.terms, self.meters = [*terms, *meters], tuple(meters)
         self._where: list[tuple[str, int, int]] = []
         self._values: list[torch.Tensor] = []
 
@@ -35,7 +34,7 @@ class History:
     def last(self) -> dict[str, float]:
         """Total and active terms of the newest step, without the meters."""
         values = dict(zip(["total", *self.terms], self._values[-1].tolist(), strict=True))
-        return {name: value for name, value in values.items() if not math.isnan(value) and name not in METERS}
+        return {name: value for name, value in values.items() if not math.isnan(value) and name not in self.meters}
 
     def values(self) -> np.ndarray:
         """n x (1 + terms): total and the terms."""

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 
 from prodsc.errors import TrainingError
 from prodsc.losses import LossReport, Objective
-from prodsc.nn import Network
 from prodsc.training.batches import Batches
 from prodsc.training.history import History
-from prodsc.training.step import Step
 
 CHECK_EVERY = 10  # steps between looks at whether the loss is finite: a look waits for the device
 
@@ -24,22 +24,22 @@ class Phase:
     steps: int
     terms: tuple[str, ...]
     batches: Batches
-    optimizer: Callable[[Network], Optimizer] | None = None
-    on_enter: Callable[[Network], None] | None = None
+    optimizer: Callable[[Any], Optimizer] | None = None
+    on_enter: Callable[[Any], None] | None = None
 
 
 @dataclass
 class Training:
     """All that a run is at one moment: what callbacks see and a checkpoint holds."""
 
-    network: Network
-    objective: Objective[Step]
+    network: nn.Module
+    objective: Objective[Any]
     phases: Sequence[Phase]
     history: History
     phase: int = 0  # index into phases
     step: int = 0  # steps done in it
     optimizer: Optimizer | None = None
-    batch: Step | None = None  # what the last batch became, for callbacks to look at
+    batch: Any = None  # what the last batch became, for callbacks to look at
 
     @property
     def current(self) -> Phase:
@@ -48,6 +48,8 @@ class Training:
 
 class Callback:
     """What may listen to the loop; override what you need."""
+
+    columns: ClassVar[tuple[str, ...]] = ()  # of the history that it writes with `annotate`
 
     def on_batch(self, training: Training) -> None:
         """Before the loss of a batch is computed: weights of terms may still be changed for it."""
@@ -61,7 +63,7 @@ class Callback:
 
 def train(
     training: Training,
-    make_step: Callable[[Phase, int], Step],
+    make_step: Callable[[Phase, int], Any],
     callbacks: Sequence[Callback] = (),
     restore: Callable[[Training], None] | None = None,
 ) -> None:

@@ -20,7 +20,7 @@ class Meters(Callback):
     classes: np.ndarray | None = None
     every: int = 1
     spectra: bool = False
-    columns: dict[str, list[float]] = field(default_factory=dict)
+    numbers: dict[str, list[float]] = field(default_factory=dict)
     curves: dict[str, list[np.ndarray]] = field(default_factory=dict)
 
     def on_step(self, training: Training) -> None:
@@ -28,7 +28,6 @@ class Meters(Callback):
         epoch, within = divmod(step, phase.batches.per_epoch)
         if "self_expression" not in phase.terms or within or epoch % self.every:
             return
-        assert training.batch is not None
         with torch.no_grad():
             Z, C = training.batch.Z.detach(), training.batch.C.detach()
             G, M = theory.gram_and_residual(Z, C)
@@ -48,4 +47,4 @@ class Meters(Callback):
                 for name, curve in curves.items():
                     self.curves.setdefault(name, []).append(curve.cpu().numpy())
         for name, value in found.items():
-            self.columns.setdefault(name, []).append(value)
+            self.numbers.setdefault(name, []).append(value)
