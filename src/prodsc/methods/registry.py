@@ -1,20 +1,42 @@
-"""Estimators by the name that a saved model carries."""
+"""Methods by their name on the command line, and by the name of the class that a saved model carries."""
 
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
-from prodsc.errors import ModelFileError
+from prodsc.errors import ModelFileError, ParameterError, did_you_mean
+from prodsc.methods.base import Clusterer
 from prodsc.methods.model_file import read_about
+from prodsc.methods.parameters import parameters_of
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.sedsc import SEDSC
 
-ESTIMATORS: dict[str, type[PRODSC]] = {"PRODSC": PRODSC, "SEDSC": SEDSC}
+METHODS: dict[str, type[Clusterer]] = {
+    "sedsc": SEDSC,
+    "pro-dsc": PRODSC,
+}
 
 
-def load(path: str | Path, *, encoder: nn.Module | None = None) -> PRODSC:
+def make(name: str, **parameters: Any) -> Clusterer:
+    """An estimator by name: make("pro-dsc", n_clusters=10)."""
+    if name not in METHODS:
+        raise ParameterError(
+            f"there is no method '{name}'{did_you_mean(name, list(METHODS)) or '.'} Known: {', '.join(METHODS)}."
+        )
+    known = [parameter.name for parameter in parameters_of(METHODS[name])]
+    for word in parameters:
+        if word not in known:
+            raise ParameterError(
+                f"{name} has no parameter '{word}'{did_you_mean(word, known) or '.'} It has: {', '.join(known)}."
+            )
+    return METHODS[name](**parameters)
+
+
+def load(path: str | Path, *, encoder: nn.Module | None = None) -> Any:
     """The model saved in a folder, whatever estimator it is."""
     name = read_about(Path(path))["estimator"]
-    if name not in ESTIMATORS:
+    classes = {method.__name__: method for method in METHODS.values()}
+    if name not in classes:
         raise ModelFileError(f"{path} holds a {name}, which this version of prodsc does not know. Upgrade prodsc.")
-    return ESTIMATORS[name].load(path, encoder=encoder)
+    return classes[name].load(path, encoder=encoder)
