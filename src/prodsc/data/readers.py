@@ -64,6 +64,12 @@ def read(path: str | PathLike[str], *, labels: str | PathLike[str] | None = None
     return DataFile(path, X, None if y is None else _codes(y, X, where), columns)
 
 
+def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:
+    """One more array of a file, such as its split, by name; None when the file has none of that name."""
+    with _opened(_existing(path)) as contents:
+        return contents.arrays[name]() if name in contents.arrays else None
+
+
 # ---- the file: is it there, can it be opened -------------------------------------------------------------------------
 
 

@@ -1,0 +1,127 @@
+"""Published archives to arrays: IDX (.gz), CIFAR's binary version (.tar.gz), the text files of UCI HAR. Never a pickle.
+
+Each converter takes the downloaded files and gives X, y and split (0 = train, 1 = test), in the published order.
+"""
+
+import gzip
+import io
+import math
+import tarfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from prodsc.errors import InputError
+
+Arrays = dict[str, np.ndarray]
+TRAIN, TEST = 0, 1
+CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then red, green and blue
+CIFAR_TRAIN, CIFAR_TEST = tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"
+HAR_PARTS = ("train", "test")
+
+
+def idx_images(paths: Sequence[Path]) -> Arrays:
+    """Train images, train labels, test images, test labels, each a gzipped IDX file of bytes."""
+    X_train, y_train, X_test, y_test = (_idx(path) for path in paths)
+    return _joined([X_train, X_test], [y_train, y_test])
+
+
+def _idx(path: Path) -> np.ndarray:
+    """Two zero bytes, the type (8: unsigned byte), the number of axes, their lengths (big-endian int32), the values."""
+    with _readable(path), gzip.open(path) as file:
+        content = file.read()
+    head = 4 + 4 * (content[3] if len(content) > 3 else 0)
+    shape = [int.from_bytes(content[i : i + 4], "big") for i in range(4, head, 4)]
+    if content[:3] != b"\0\0\x08" or len(content) != head + math.prod(shape):
+        raise InputError(f"{path} is not an IDX file of bytes, or is cut short; download it again.")
+    return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
+
+
+def cifar10_images(paths: Sequence[Path]) -> Arrays:
+    """All 60,000 images, n x 32 x 32 x 3: the five training batches, then the test batch."""
+    *train, (X_test, y_test) = _cifar_batches(paths[0], (*CIFAR_TRAIN, CIFAR_TEST))
+    X, y = zip(*train, strict=True)
+    return _joined([np.concatenate(X), X_test], [np.concatenate(y), y_test])
+
+
+def cifar10_test_images(paths: Sequence[Path]) -> Arrays:
+    """The 10,000 test images alone."""
+    [(X, y)] = _cifar_batches(paths[0], (CIFAR_TEST,))
+    return {"X": X, "y": y.astype(np.int16)}
+
+
+def _cifar_batches(path: Path, names: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Images and labels of the named members, found in one pass; nothing is unpacked to disk."""
+    with _readable(path), tarfile.open(path) as archive:
+        content = {
+            Path(member.name).name: file.read()
+            for member in archive
+            if Path(member.name).name in names and (file := archive.extractfile(member)) is not None
+        }
+    return [_cifar_records(content.get(name, b""), path, name) for name in names]
+
+
+def _cifar_records(content: bytes, path: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    if not content or len(content) % CIFAR_RECORD:
+        raise InputError(
+            f"{path} is not CIFAR-10's binary version: {name} has {len(content)} bytes, no multiple of {CIFAR_RECORD}; "
+            "download cifar-10-binary.tar.gz again."
+        )
+    records = np.frombuffer(content, np.uint8).reshape(-1, CIFAR_RECORD)
+    return np.ascontiguousarray(records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)), records[:, 0]
+
+
+def uci_har(paths: Sequence[Path]) -> Arrays:
+    """The 561 features of the zip of the UCI repository, which holds the zip with the files."""
+    parts = []
+    with _readable(paths[0]), zipfile.ZipFile(paths[0]) as outer:
+        inner = [name for name in outer.namelist() if name.endswith("UCI HAR Dataset.zip") and "__MACOSX" not in name]
+        archive = zipfile.ZipFile(io.BytesIO(outer.read(inner[0]))) if inner else outer
+        for part in HAR_PARTS:
+            names = [f"UCI HAR Dataset/{part}/{what}_{part}.txt" for what in "Xy"]
+            missing = [name for name in names if name not in archive.namelist()]
+            if missing:
+                raise InputError(f"{paths[0]} is not the UCI HAR archive: it has no {missing[0]}; download it again.")
+            with archive.open(names[0]) as X, archive.open(names[1]) as y:
+                parts.append(_har_rows(X, y, f"{paths[0]}: {names[0]}"))
+    return _joined([X for X, _ in parts], [y for _, y in parts])
+
+
+def read_uci_har(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """One part of the unpacked archive: X_train.txt (or X_test.txt) and the y_*.txt beside it."""
+    labels = path.with_name(path.name.replace("X_", "y_", 1))
+    with _readable(path), path.open("rb") as X, labels.open("rb") as y:
+        return _har_rows(X, y, str(path))
+
+
+def _har_rows(X: IO[bytes], y: IO[bytes], where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers between spaces, a row a line; labels 1 to 6 become 0 to 5."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty file is told of below
+        features, labels = np.loadtxt(X, np.float32, ndmin=2), np.loadtxt(y, np.int64, ndmin=1)
+    if not len(features) or len(features) != len(labels):
+        raise InputError(f"{where} has {len(features)} rows and {len(labels)} labels; unpack the archive again.")
+    return features, labels - 1
+
+
+def _joined(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> Arrays:
+    split = np.repeat([TRAIN, TEST], [len(part) for part in X])
+    return {"X": np.concatenate(X), "y": np.concatenate(y).astype(np.int16), "split": split.astype(np.int8)}
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Whatever a damaged archive makes the libraries raise becomes one sentence."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160].rstrip(".:")
+        raise InputError(f"{path} cannot be read ({reason}); it is damaged or incomplete: get it again.") from error
