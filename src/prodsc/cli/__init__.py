@@ -7,6 +7,7 @@ import warnings
 import click
 
 from prodsc._version import __version__
+from prodsc.cli.data import data
 from prodsc.cli.diagnose import diagnose
 from prodsc.cli.fit import fit
 from prodsc.cli.predict import predict
@@ -21,7 +22,7 @@ def cli() -> None:
     """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
 
 
-for command in (fit, predict, diagnose, recipes):
+for command in (fit, predict, diagnose, recipes, data):
     cli.add_command(command)
 
 
