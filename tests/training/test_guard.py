@@ -1,5 +1,7 @@
 """The guard warns, adjusts, raises or is silent; the numbers it saw are in the history."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,9 @@ from sklearn.datasets import load_digits
 from conftest import SMALL
 from prodsc import PRODSC, SEDSC, diagnose, metrics, theory
 from prodsc.errors import CollapseError
-from prodsc.training import Callback
+from prodsc.losses import Objective, Term
+from prodsc.training import Batches, Callback, History, Phase, Training
+from prodsc.training.guard import CollapseGuard
 from prodsc.training.meters import Meters
 
 FIT = SMALL | {"epochs": 60, "n_components": 16}
@@ -43,6 +47,33 @@ def test_gamma_far_beyond_the_bound_is_warned_of(digits):
     assert any("times the bound below which the representation cannot collapse" in s for s in sentences)
     assert any("its effective rank fell from" in s for s in sentences)
     assert len(sentences) == 2  # each once
+
+
+@pytest.mark.parametrize(
+    ("ranks", "warns"),
+    [
+        ([100, 3, 16, 10, 9, 20, 35], False),  # a dip of the first steps, coming back: CIFAR-10 features do this
+        ([100, 19, 105], False),
+        ([100, 60, 40, 30], True),
+        ([100, 3, 2, 1], True),
+        ([100, 1, 1.01], True),
+        ([100, 99, 2], False),  # one look may be a dip
+    ],
+)
+def test_a_rank_that_comes_back_is_no_collapse(ranks, warns, monkeypatch, recwarn):
+    """The guard on a made-up run: only a rank that is down and stays down is warned of."""
+    guard = CollapseGuard("warn", 0.1)
+    batches = Batches(8, 8, (0,))
+    phase = Phase("joint", 10 * len(ranks), ("self_expression",), batches)
+    training = Training(
+        torch.nn.Identity(), Objective(Term("self_expression", 1.0, len)), [phase], History([], guard.columns)
+    )
+    training.batch = SimpleNamespace(Z=torch.zeros(8, 3), C=torch.zeros(8, 8))
+    for look, rank in enumerate(ranks):
+        monkeypatch.setattr("prodsc.theory.effective_rank", lambda Z, rank=rank: torch.tensor(float(rank)))
+        training.step = max(0, 10 * look - 1)
+        guard.on_batch(training)
+    assert bool(recwarn.list) == warns
 
 
 def test_raise_and_ignore(digits):
@@ -100,6 +131,21 @@ def test_verdicts(digits, healthy):
     ill = diagnose(PRODSC(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(X), X)
     assert ill.verdict == "collapsed"
     assert "gamma='auto'" in ill.advice
+
+
+def test_a_dip_that_comes_back_is_healthy(healthy, digits):
+    import copy
+
+    model = copy.copy(healthy)
+    model.history_ = dict(healthy.history_)
+    ranks = np.full(len(model.history_["step"]), np.nan)
+    ranks[[10, 20, 30]] = 1000.0, 1.0, 5.0
+    model.history_["effective_rank"] = ranks
+    found = diagnose(model, digits[0])
+    assert found.verdict == "healthy"
+    assert "dipped to 1.0 directions" in found.advice
+    model.gamma_ = 10 * BOUND
+    assert diagnose(model, digits[0]).verdict == "collapsed", "beyond the bound nothing is forgiven"
 
 
 def test_sedsc_collapses_and_is_told_apart(digits):

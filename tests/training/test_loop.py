@@ -118,11 +118,11 @@ def test_checkpoint_files_are_checked(tmp_path):
     train(training, step, [CheckpointCallback(path, {"parameters": {"a": 1}, "data": "x"})])
     saved = load_checkpoint(path)
     assert (saved.phase, saved.step) == (1, 6)
-    saved.check_same({"parameters": {"a": 1}, "data": "x"}, path)
+    saved.check_same({"estimator": "E", "parameters": {"a": 1}, "data": "x"}, path)
     with pytest.raises(ModelFileError, match="other data"):
-        saved.check_same({"parameters": {"a": 1}, "data": "y"}, path)
+        saved.check_same({"estimator": "E", "parameters": {"a": 1}, "data": "y"}, path)
     with pytest.raises(ModelFileError, match="another a=1, now 2"):
-        saved.check_same({"parameters": {"a": 2}, "data": "x"}, path)
+        saved.check_same({"estimator": "E", "parameters": {"a": 2}, "data": "x"}, path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFileError, match="damaged"):
         load_checkpoint(path)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from prodsc.cli.options import parameter_options
+from prodsc.data.sets import locate
 from prodsc.errors import ParameterError
 from prodsc.experiments.recipes import load_recipe
 from prodsc.experiments.run import Request, run
@@ -33,7 +34,7 @@ def fit(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Cluster the rows of FILE (.npy .npz .pt .safetensors .parquet .csv .mat .h5ad).
+    """Cluster the rows of FILE (.npy .npz .pt .safetensors .parquet .csv .mat .h5ad, or a set of `prodsc data list`).
 
     Leaves in --out: labels.csv, the model, history.csv, result.json and report.html. Ctrl-C keeps a checkpoint;
     --resume goes on from it.
@@ -55,7 +56,9 @@ def fit(
         if parameters["n_clusters"] == 1:
             raise ParameterError("n_clusters=1 puts every row in one cluster. Ask for at least 2.")
         command = shlex.join(["prodsc", *sys.argv[1:]])
-        request = Request(file.resolve(), out, labels, parameters, recipe_name, command)
+        found = locate(str(file))  # a path stays one; a named set is its file, or is computed and keeps its name
+        source = found.resolve() if isinstance(found, Path) else file
+        request = Request(source, out, labels, parameters, recipe_name, command)
         request.prepare(overwrite)
     with ProgressCallback() as progress:
         result = run(request, callbacks=() if quiet else [progress])

@@ -275,5 +275,9 @@ def _part_rows(about: About, path: Path, n: int, split: Split) -> slice | np.nda
     return slice(0, about.split) if split == "train" else slice(about.split, n)
 
 
-def _without_split(name: str) -> InputError:
-    return InputError(f"{name} has no train and test part here; use split='all' (see `prodsc data show {name}`).")
+class NoSplitError(InputError):
+    """The set has no train and test part."""
+
+
+def _without_split(name: str) -> NoSplitError:
+    return NoSplitError(f"{name} has no train and test part here; use split='all' (see `prodsc data show {name}`).")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from prodsc import metrics, theory
-from prodsc.data.sets import Dataset, load_dataset
+from prodsc.data.sets import Dataset, NoSplitError, load_dataset
 from prodsc.errors import InputError
 from prodsc.experiments.run import peak_memory_mb
 from prodsc.experiments.trials import Trial
@@ -64,12 +64,13 @@ def fit(trial: Trial, checkpoint: Path, callbacks: Sequence[Callback] = ()) -> F
 
 
 def parts(trial: Trial, inductive: bool) -> tuple[Dataset, Dataset]:
-    """Train and test rows, the same object when there is one part only."""
+    """Train and test rows, the same object when there is one part only or the trial is of `split` "all"."""
     try:
-        test = load_dataset(trial.dataset, "test")
-    except InputError:
-        whole = load_dataset(trial.dataset)
-        return whole, whole
+        test = load_dataset(trial.dataset, trial.options.get("split", "test"))
+    except NoSplitError:
+        test = load_dataset(trial.dataset)
+    if test.split == "all":
+        return test, test
     if not inductive or test.about.split == "whole":
         return test, test
     return load_dataset(trial.dataset, "train"), test

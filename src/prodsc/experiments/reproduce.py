@@ -17,6 +17,7 @@ from prodsc.experiments.trials import Limits, Outcome, Trial, run_trials
 
 COLUMNS = ("data", "method", "metric", "ours", "std", "runs", "published", "published std", "difference", "note")
 PICTURES = ("png", "svg", "pdf")
+HOME = Path("reproduced")
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,10 @@ def reproduce(
 ) -> Reproduction:
     """Run a table or figure of the paper and write it to a folder; run again, it goes on where it was stopped."""
     planned = plan(name, datasets, seeds)
-    folder = Path(out) if out is not None else Path("reproduced") / name
+    folder = HOME / name if out is None else Path(out)
+    trials = (HOME if out is None else folder) / "trials"  # several figures are of the same fits
     budget = None if budget_minutes is None else 60 * budget_minutes
-    outcomes = run_trials(planned.trials, folder / "trials", limits=limits, budget_seconds=budget, watch=watch)
+    outcomes = run_trials(planned.trials, trials, limits=limits, budget_seconds=budget, watch=watch)
     result = Reproduction(planned, outcomes, folder)
     write(result)
     return result
@@ -131,6 +133,7 @@ def reproduce(
 def write(result: Reproduction) -> None:
     """results.csv, results.md, and for a figure its pictures as PNG, SVG and PDF."""
     experiment, folder = result.plan.experiment, result.folder
+    folder.mkdir(parents=True, exist_ok=True)
     if experiment.draw is not None:
         result.pictures = _draw(experiment.draw, result.outcomes, folder)
     files.write_text(folder / "results.csv", to_csv(COLUMNS, [c.row() for c in result.against_paper()]))

@@ -18,9 +18,11 @@ import torch
 
 from prodsc import files
 from prodsc._version import __version__
+from prodsc.data.catalogue import BY_NAME as DATASETS
 from prodsc.data.fingerprint import fingerprint
 from prodsc.data.readers import DataFile, read
-from prodsc.errors import ModelFileError, OutputError
+from prodsc.data.sets import load_dataset
+from prodsc.errors import InputError, ModelFileError, OutputError
 from prodsc.methods import PRODSC
 from prodsc.methods.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.metrics import scores
@@ -100,7 +102,7 @@ class Result:
 def run(request: Request, callbacks: Sequence[Callback] = ()) -> Result:
     """Fit, then write everything; result.json comes last, so a folder that has it is complete."""
     began = time.monotonic()
-    data = read(request.file, labels=request.labels)
+    data = rows_of(request)
     model = PRODSC(**request.parameters)
     model.check(data.X)  # before anything is written
     if not (request.out / REQUEST).exists() or (request.out / RESULT).exists():
@@ -112,6 +114,16 @@ def run(request: Request, callbacks: Sequence[Callback] = ()) -> Result:
         raise Interrupted(f"{stop or 'stopped'}; go on with: prodsc fit --resume {request.out}") from None
     (request.out / CHECKPOINT).unlink(missing_ok=True)
     return result
+
+
+def rows_of(request: Request) -> DataFile:
+    """The file's rows, or those of a set that is known by name and computed or made of several files."""
+    if str(request.file) not in DATASETS:
+        return read(request.file, labels=request.labels)
+    if request.labels is not None:
+        raise InputError(f"--labels does not go with the named set {request.file}, which has its own.")
+    found = load_dataset(str(request.file))
+    return DataFile(Path(found.name), found.X, found.y, None)
 
 
 def write_results(request: Request, data: DataFile, model: PRODSC, began: float) -> Result:

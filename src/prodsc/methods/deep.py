@@ -69,6 +69,7 @@ class DeepClusterer(Clusterer):
                 listening.append(stack.enter_context(ProgressCallback()))
             if checkpoint is not None:
                 about = {
+                    "estimator": type(self).__name__,
                     "parameters": model_file.plain_parameters(self),
                     "seed": self.seed_,
                     "data": fingerprint(rows.array),

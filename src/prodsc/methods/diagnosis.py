@@ -13,6 +13,7 @@ from prodsc.methods.pro_dsc import PRODSC
 
 Verdict = Literal["healthy", "collapsing", "collapsed"]
 COLLAPSING, COLLAPSED = 0.5, 0.25  # of the effective rank when the joint phase began
+COMES_BACK = 2.0  # times the lowest rank of training: a dip that is over, if theory rules out collapse
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     rank, full = float(theory.effective_rank(Z)), min(n, d)
     ranks = model.history_["effective_rank"]
     known = ranks[~np.isnan(ranks)]
-    began = float(known[0]) if len(known) else float(full)
+    began, lowest = (float(known[0]), float(known.min())) if len(known) else (float(full), float("nan"))
     alpha, gamma, top = losses.scale(n, d, model.eps), model.gamma_ / n, float(of_M[-1])
     guarded = "coding_rate" in model.history_
     inside, outside = theory.block_means(G, labels)
@@ -92,10 +93,18 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
         Finding("mean |<z, z'>| inside a cluster", float(inside), "well above the next", "rows of one cluster agree"),
         Finding("mean |<z, z'>| across clusters", float(outside), "near 0", "clusters lie in orthogonal subspaces"),
     ]
-    verdict = _verdict(rank, began, margin)
+    comes_back = margin > 1 and rank > max(model.n_clusters, COMES_BACK * lowest)  # nan compares as false
+    verdict = _verdict(rank, began, margin, comes_back)
+    if verdict == "healthy" and rank < COLLAPSING * began:
+        advice = (
+            f"The representation dipped to {lowest:.1f} directions in the first steps and is coming back; "
+            "more epochs let it finish."
+        )
+    else:
+        advice = _advice(verdict, guarded, model.gamma_, margin, rank)
     return Diagnosis(
         verdict,
-        _advice(verdict, guarded, model.gamma_, margin, rank),
+        advice,
         findings,
         of_G[:full].numpy(),
         filled.spectrum.numpy() if filled else None,
@@ -106,7 +115,9 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     )
 
 
-def _verdict(rank: float, began: float, margin: float) -> Verdict:
+def _verdict(rank: float, began: float, margin: float, comes_back: bool) -> Verdict:
+    if comes_back:
+        return "healthy"
     if rank < COLLAPSED * began:
         return "collapsed"
     if rank < COLLAPSING * began or margin < 1:  # a margin that is not a number compares as false

@@ -1,5 +1,6 @@
 """A fit that cannot collapse silently: watches the no-collapse margin and the rank of Z while training."""
 
+import math
 import warnings
 from typing import Literal, get_args
 
@@ -13,6 +14,7 @@ OnCollapse = Literal["warn", "adjust", "raise", "ignore"]
 ON_COLLAPSE: tuple[str, ...] = get_args(OnCollapse)
 EVERY = 10  # steps between looks: eight power iterations are then below 2 % of the steps' cost
 SHARE = 0.8  # of the bound that "adjust" brings gamma back to
+RECOVERS = 1.05  # times its lowest: a rank above this is on its way back up
 FALLEN = 0.5  # of its rank at the first look: below this Z is collapsing, whatever theory says
 
 
@@ -20,7 +22,7 @@ class CollapseGuard(Callback):
     """Looks before the first joint step and every few after it; the numbers go into the history.
 
     Two signals: gamma above the bound of Theorem 2 (collapse is possible), and an effective rank that has fallen to
-    half of what it was when the joint phase began and stays there (collapse is happening).
+    half of what it was when the joint phase began and is not coming back (collapse is happening).
     The theorem speaks of the coding rate, so without that term only the rank is watched.
     """
 
@@ -29,7 +31,7 @@ class CollapseGuard(Callback):
     def __init__(self, on_collapse: OnCollapse, eps: float):
         self.on_collapse, self.eps = on_collapse, eps
         self._first_rank: float | None = None
-        self._last_down = 0.0  # the rank at the last look, if it was down then
+        self._lowest = math.inf  # rank at earlier looks
         self._said: set[str] = set()
         self._seen: dict[str, float] = {}
 
@@ -52,7 +54,7 @@ class CollapseGuard(Callback):
         with torch.no_grad():
             rank = float(theory.effective_rank(Z))
             if self._first_rank is None:
-                self._first_rank = self._remembered(training) or rank
+                self._first_rank, self._lowest = self._remembered(training) or (rank, rank)
             self._seen = {"effective_rank": rank}
             if "coding_rate" in phase.terms:
                 n, d = Z.shape
@@ -62,11 +64,9 @@ class CollapseGuard(Callback):
                 if margin < 1:
                     safe = min(margin * gamma, theory.gamma_safe(n, d, self.eps))  # lambda_max may still grow to 4
                     self._beyond(training, gamma, margin, SHARE * safe)
-        # The first steps of a healthy fit dip too; a collapse is a rank that is down and does not come back up.
-        down = rank < FALLEN * self._first_rank
-        stays = rank <= 1.05 * self._last_down
-        self._last_down = rank if down else 0.0
-        if down and (stays or step == phase.steps):
+        # The first steps of a healthy fit dip too, because C is far from its end; a collapse does not come back up.
+        before, self._lowest = self._lowest, min(self._lowest, rank)
+        if rank < FALLEN * self._first_rank and before < FALLEN * self._first_rank and rank <= RECOVERS * before:
             self._act(
                 "rank",
                 f"the representation is collapsing: its effective rank fell from {self._first_rank:.1f} to {rank:.1f} "
@@ -91,8 +91,8 @@ class CollapseGuard(Callback):
             warnings.warn(sentence, UserWarning, stacklevel=2)
 
     @staticmethod
-    def _remembered(training: Training) -> float | None:
-        """The rank at the first look of a run that was resumed."""
+    def _remembered(training: Training) -> tuple[float, float] | None:
+        """The first and the lowest rank of a run that was resumed."""
         ranks = training.history.columns()["effective_rank"]
         known = ranks[ranks == ranks]
-        return float(known[0]) if len(known) else None
+        return (float(known[0]), float(known.min())) if len(known) else None
