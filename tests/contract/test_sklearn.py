@@ -4,12 +4,18 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodsc import PRODSC, SEDSC
+from prodsc.methods import CPP, MLC
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
+
+DEEP_BASELINES = [
+    CPP(3, **SMALL),
+    MLC(3, head_hidden_size=8, epochs=3, warmup_steps=2, n_init=2, device="cpu"),
+]
 
 
 @pytest.mark.filterwarnings("ignore:.*rows of zeros only:UserWarning", "ignore:.*row of zeros only:UserWarning")
 @pytest.mark.filterwarnings("ignore:only 1 of n_clusters=2 clusters have rows:UserWarning")
-@parametrize_with_checks([PRODSC(n_clusters=3, **SMALL), SEDSC(n_clusters=3, **SMALL)])
+@parametrize_with_checks([PRODSC(n_clusters=3, **SMALL), SEDSC(n_clusters=3, **SMALL), *DEEP_BASELINES])
 def test_estimator_contract(estimator, check):
     check(estimator)

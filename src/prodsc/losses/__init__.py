@@ -2,6 +2,7 @@
 
 from prodsc.losses.block_diagonal import block_diagonal, laplacian
 from prodsc.losses.coding_rate import coding_rate, nuclear_spread, scale
+from prodsc.losses.coding_rate_parts import coding_length, coding_rate_parts
 from prodsc.losses.norms import frobenius, l1, nuclear
 from prodsc.losses.objective import LossReport, Objective, Term
 from prodsc.losses.reconstruction import reconstruction
@@ -12,7 +13,9 @@ __all__ = [
     "Objective",
     "Term",
     "block_diagonal",
+    "coding_length",
     "coding_rate",
+    "coding_rate_parts",
     "frobenius",
     "l1",
     "laplacian",

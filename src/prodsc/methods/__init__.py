@@ -1,8 +1,10 @@
 """The estimators: PRO-DSC, and SEDSC as the same code with one term less."""
 
+from prodsc.methods.cpp import CPP, choose_k
 from prodsc.methods.diagnosis import Diagnosis, diagnose
+from prodsc.methods.mlc import MLC
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.registry import load
 from prodsc.methods.sedsc import SEDSC
 
-__all__ = ["PRODSC", "SEDSC", "Diagnosis", "diagnose", "load"]
+__all__ = ["CPP", "MLC", "PRODSC", "SEDSC", "Diagnosis", "choose_k", "diagnose", "load"]

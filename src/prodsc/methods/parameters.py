@@ -22,6 +22,7 @@ ENCODERS = ("mlp", "conv", "none")
 ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
 REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
 LABEL_AFFINITIES = ("gram", "coefficients")
+HEADS = ("separate", "shared")
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -153,6 +154,8 @@ PARAMETERS = (
         kind=str,
     ),
     _count("verbose", 0, "1 shows progress"),
+    # deep baselines
+    _choice("heads", HEADS, "one head for the representation and one for the memberships, or one for both"),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 

@@ -7,6 +7,8 @@ from torch import nn
 
 from prodsc.errors import ModelFileError, ParameterError, did_you_mean
 from prodsc.methods.base import Clusterer
+from prodsc.methods.cpp import CPP
+from prodsc.methods.mlc import MLC
 from prodsc.methods.model_file import read_about
 from prodsc.methods.parameters import parameters_of
 from prodsc.methods.pro_dsc import PRODSC
@@ -15,6 +17,8 @@ from prodsc.methods.sedsc import SEDSC
 METHODS: dict[str, type[Clusterer]] = {
     "sedsc": SEDSC,
     "pro-dsc": PRODSC,
+    "cpp": CPP,
+    "mlc": MLC,
 }
 
 
