@@ -9,9 +9,11 @@ import click
 from prodsc._version import __version__
 from prodsc.cli.data import data
 from prodsc.cli.diagnose import diagnose
+from prodsc.cli.extract import extract
 from prodsc.cli.fit import fit
 from prodsc.cli.predict import predict
 from prodsc.cli.recipes import recipes
+from prodsc.cli.reproduce import reproduce
 from prodsc.errors import ProdscError
 from prodsc.training.checkpoint import Interrupted
 
@@ -22,7 +24,7 @@ def cli() -> None:
     """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
 
 
-for command in (fit, predict, diagnose, recipes, data):
+for command in (fit, predict, diagnose, recipes, data, extract, reproduce):
     cli.add_command(command)
 
 

@@ -1,0 +1,88 @@
+"""prodsc extract SOURCE --encoder NAME -o features.npy: images or texts to a feature matrix."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from prodsc.features import SHORT_NAMES, Features
+from prodsc.features import extract as extract_features
+from prodsc.features.extraction import Progress
+
+LOG_SECONDS = 10.0
+SKIPPED_SHOWN = 10
+
+
+@click.command()
+@click.argument("source", metavar="IMAGES|TEXTS")
+@click.option("--encoder", required=True, metavar="NAME", help=f"{', '.join(SHORT_NAMES)}, or LIBRARY:MODEL.")
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A .npy, .npz or .safetensors file.")
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), help="Weights: .safetensors, or a torch file of tensors only."
+)
+@click.option("--column", metavar="NAME", help="The column of texts in a .csv or .parquet.")
+@click.option("--labels-from-folders", is_flag=True, help="Keep the name of each image's sub-folder as its label.")
+@click.option("--skip-bad", is_flag=True, help="Leave out what cannot be read, and say so; else it is an error.")
+@click.option("--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True)
+@click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True)
+@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Threads that load images.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, ...")
+@click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
+@click.option("--restart", is_flag=True, help="Drop what an interrupted extraction left, instead of going on with it.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def extract(source: str, encoder: str, out: Path, quiet: bool, **options: Any) -> None:
+    """Encode IMAGES or TEXTS with a pre-trained encoder, one row of features each.
+
+    IMAGES: a folder (searched to the bottom), a .npy or .npz of uint8 images, or the name of a data set. TEXTS: a
+    .txt with one per line, or a --column of a .csv or .parquet. LIBRARY:MODEL is open_clip:ARCHITECTURE/PRETRAINED,
+    timm:NAME or transformers:NAME_OR_FOLDER. Stopped by Ctrl-C or a crash, the same command goes on where it was.
+    """
+    with _shown(quiet) as progress:
+        found = extract_features(source, encoder, out, progress=progress, **options)
+    click.echo(_summary(found))
+
+
+def _summary(found: Features) -> str:
+    n, d = found.X.shape
+    lines = [f"{n} rows x {d} ({found.X.dtype}): {', '.join(map(str, found.files))}"]
+    if found.classes is not None:
+        lines.append(f"{len(found.classes)} classes from the names of folders")
+    if found.skipped:
+        lines.append(f"{len(found.skipped)} left out, as they could not be read:")
+        lines += [f"  {why}" for why in list(found.skipped.values())[:SKIPPED_SHOWN]]
+        lines += [f"  and {len(found.skipped) - SKIPPED_SHOWN} more"] if len(found.skipped) > SKIPPED_SHOWN else []
+    return "\n".join(lines)
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[Progress | None]:
+    """A live line in a terminal, a plain line now and then in a log."""
+    console = Console(stderr=True)
+    if quiet:
+        yield None
+    elif console.is_terminal:
+        columns = TextColumn("encode"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(compact=True)
+        with Bar(*columns, console=console) as bar:
+            task = bar.add_task("encode", total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    else:
+        yield _log()
+
+
+def _log() -> Progress:
+    last = time.monotonic()
+
+    def line(done: int, total: int) -> None:
+        nonlocal last
+        if done == total or time.monotonic() - last >= LOG_SECONDS:
+            last = time.monotonic()
+            print(f"encode {done}/{total}", file=sys.stderr, flush=True)
+
+    return line
