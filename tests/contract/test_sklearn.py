@@ -4,13 +4,15 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodsc import PRODSC, SEDSC
-from prodsc.methods import CPP, MLC
+from prodsc.methods import CPP, MLC, TEMI
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
+QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}
 
 DEEP_BASELINES = [
     CPP(3, **SMALL),
     MLC(3, head_hidden_size=8, epochs=3, warmup_steps=2, n_init=2, device="cpu"),
+    TEMI(3, n_heads=2, hidden_size=8, n_components=4, warmup_epochs=1, epochs=15, **QUICK),
 ]
 
 

@@ -54,3 +54,28 @@ def test_coding_length():
         reference += (m_j + 3) / 2 * float(torch.logdet(torch.eye(3) + 3 / (0.1 * m_j) * part.T @ part))
         reference -= m_j * np.log(m_j / 10)
     assert float(losses.coding_length(Z, labels, 0.1)) == pytest.approx(reference)
+
+
+def probabilities(h, n, k, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(k), (h, n)))
+
+
+def _reference_temi(s, t_other, t, p, exponent):
+    """Head by head and pair by pair."""
+    h, n, k = s.shape
+    found = np.zeros(h)
+    for a in range(h):
+        for i in range(n):
+            w = np.mean([sum(t[b, i, c] * t_other[b, i, c] for c in range(k)) for b in range(h)])
+            inside = sum((s[a, i, c] * t_other[a, i, c]) ** exponent / p[a, c] for c in range(k))
+            found[a] -= w * np.log(inside) / n
+    return found
+
+
+def test_temi():
+    s, t, t_other = (probabilities(2, 5, 3, seed) for seed in range(3))
+    p = probabilities(1, 2, 3, 7)[0]
+    found = losses.temi(s, t_other, losses.sameness(t, t_other), p, 0.6)
+    np.testing.assert_allclose(found, _reference_temi(s.numpy(), t_other.numpy(), t.numpy(), p.numpy(), 0.6))
+    w = losses.sameness(t, t_other)
+    assert gradcheck(lambda s: losses.temi(s, t_other, w, p, 0.6), s.requires_grad_())

@@ -5,14 +5,16 @@ import pytest
 import torch
 
 from prodsc import load, metrics
-from prodsc.methods import CPP, MLC
+from prodsc.methods import CPP, MLC, TEMI
 from prodsc.training import Callback
 
 NETWORK = {"n_components": 8, "epochs": 15, "n_init": 2, "device": "cpu"}
+QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}
 METHODS = {
     "cpp": CPP(3, hidden_size=16, warmup_steps=5, **NETWORK),
     "cpp-shared": CPP(3, heads="shared", hidden_size=16, warmup_steps=5, **NETWORK),
     "mlc": MLC(3, head_hidden_size=16, scaling="unit", warmup_steps=5, **NETWORK),
+    "temi": TEMI(3, n_heads=3, hidden_size=16, n_components=8, warmup_epochs=2, epochs=40, **QUICK),
 }
 each = pytest.mark.parametrize("name", METHODS)
 

@@ -7,6 +7,7 @@ from prodsc.losses.norms import frobenius, l1, nuclear
 from prodsc.losses.objective import LossReport, Objective, Term
 from prodsc.losses.reconstruction import reconstruction
 from prodsc.losses.self_expression import self_expression
+from prodsc.losses.temi import sameness, temi
 
 __all__ = [
     "LossReport",
@@ -22,6 +23,8 @@ __all__ = [
     "nuclear",
     "nuclear_spread",
     "reconstruction",
+    "sameness",
     "scale",
     "self_expression",
+    "temi",
 ]

@@ -6,5 +6,6 @@ from prodsc.methods.mlc import MLC
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.registry import load
 from prodsc.methods.sedsc import SEDSC
+from prodsc.methods.temi import TEMI
 
-__all__ = ["CPP", "MLC", "PRODSC", "SEDSC", "Diagnosis", "choose_k", "diagnose", "load"]
+__all__ = ["CPP", "MLC", "PRODSC", "SEDSC", "TEMI", "Diagnosis", "choose_k", "diagnose", "load"]

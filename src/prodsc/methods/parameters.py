@@ -72,6 +72,10 @@ def _not_negative(name: str, help: str) -> Parameter:
     return Parameter(name, "a number of at least 0", lambda v: _number(v) and v >= 0, help)
 
 
+def _fraction(name: str, help: str) -> Parameter:
+    return Parameter(name, "a number in [0, 1)", lambda v: _number(v) and 0 <= v < 1, help)
+
+
 def _optional(parameter: Parameter, meaning: str) -> Parameter:
     return Parameter(
         parameter.name,
@@ -132,7 +136,7 @@ PARAMETERS = (
     _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
     _positive("learning_rate", "of the pre-feature and f"),
     _optional(_positive("learning_rate_h", "of h"), "learning_rate"),
-    Parameter("momentum", "a number in [0, 1)", lambda v: _number(v) and 0 <= v < 1, "of SGD"),
+    _fraction("momentum", "of SGD"),
     _not_negative("weight_decay", "of the pre-feature and f"),
     _not_negative("weight_decay_h", "of h"),
     _choice("on_collapse", ON_COLLAPSE, "when Z collapses or gamma allows it: warn, adjust gamma, raise, or ignore"),
@@ -156,6 +160,12 @@ PARAMETERS = (
     _count("verbose", 0, "1 shows progress"),
     # deep baselines
     _choice("heads", HEADS, "one head for the representation and one for the memberships, or one for both"),
+    _count("n_heads", 1, "heads trained side by side; the one with the lowest loss labels"),
+    _count("n_neighbors", 1, "nearest neighbours of a row"),
+    _positive("temperature", "that logits are divided by before the softmax: smaller is surer"),
+    _fraction("teacher_momentum", "of the teacher, a moving average of the student"),
+    Parameter("exponent", "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, "of s t in TEMI's loss"),
+    _count("warmup_epochs", 0, "first epochs, in which the learning rate rises from 0"),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 

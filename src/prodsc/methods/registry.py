@@ -13,12 +13,14 @@ from prodsc.methods.model_file import read_about
 from prodsc.methods.parameters import parameters_of
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.sedsc import SEDSC
+from prodsc.methods.temi import TEMI
 
 METHODS: dict[str, type[Clusterer]] = {
     "sedsc": SEDSC,
     "pro-dsc": PRODSC,
     "cpp": CPP,
     "mlc": MLC,
+    "temi": TEMI,
 }
 
 
