@@ -79,3 +79,53 @@ def test_temi():
     np.testing.assert_allclose(found, _reference_temi(s.numpy(), t_other.numpy(), t.numpy(), p.numpy(), 0.6))
     w = losses.sameness(t, t_other)
     assert gradcheck(lambda s: losses.temi(s, t_other, w, p, 0.6), s.requires_grad_())
+
+
+def test_disagreement_and_entropy():
+    P, P_other = probabilities(2, 6, 3, 0), probabilities(2, 6, 3, 1)
+    apart = [-np.mean([np.log(float(P[h, i] @ P_other[h, i])) for i in range(6)]) for h in range(2)]
+    np.testing.assert_allclose(losses.disagreement(P, P_other), apart)
+    even = [sum(m * np.log(m) for m in P[h].numpy().mean(0)) for h in range(2)]
+    np.testing.assert_allclose(losses.negative_entropy(P), even)
+    assert float(losses.negative_entropy(torch.eye(4))) == pytest.approx(-np.log(4))
+    assert gradcheck(losses.disagreement, (P.requires_grad_(), P_other.requires_grad_()))
+    assert gradcheck(losses.negative_entropy, P)
+
+
+def test_disagreement_of_two_sure_opposites_is_finite():
+    P = torch.eye(2)
+    assert torch.isfinite(losses.disagreement(P, P.flip(0)))
+
+
+def test_soft_cross_entropy():
+    logits, T = unit_rows(5, 3) * 4, probabilities(1, 5, 3)[0]
+    p = np.exp(logits.numpy()) / np.exp(logits.numpy()).sum(1, keepdims=True)
+    reference = -np.mean([sum(T[i, c] * np.log(p[i, c]) for c in range(3)) for i in range(5)])
+    assert float(losses.soft_cross_entropy(logits, T)) == pytest.approx(reference)
+    assert gradcheck(losses.soft_cross_entropy, (logits.requires_grad_(), T.requires_grad_()))
+
+
+def test_self_label_weighs_clusters_alike_and_leaves_out_unsure_rows():
+    logits = torch.tensor([[9.0, 0, 0], [8.0, 0, 0], [7.0, 0, 0], [0, 6.0, 0], [0.1, 0, 0]], dtype=torch.float64)
+    lost = -torch.log_softmax(logits, dim=1).max(1).values.numpy()
+    reference = (lost[:3].mean() + lost[3]) / 2
+    assert float(losses.self_label(logits, 0.99)) == pytest.approx(reference)
+    assert float(losses.self_label(logits[4:], 0.99)) == 0
+    assert gradcheck(lambda x: losses.self_label(x, 0.99), logits.requires_grad_())
+
+
+def test_fitted_classifier_is_adam_on_cross_entropy():
+    """The same steps by autograd and torch's own optimiser."""
+    X, T = unit_rows(8, 4), probabilities(1, 8, 3)[0]
+    start = torch.from_numpy(np.random.default_rng(5).standard_normal((5, 3)))
+    weight, bias = start[:-1].clone().requires_grad_(), start[-1].clone().requires_grad_()
+    optimizer = torch.optim.Adam([weight, bias], lr=0.1)
+    for _ in range(7):
+        optimizer.zero_grad()
+        losses.soft_cross_entropy(X @ weight + bias, T).backward()
+        optimizer.step()
+    before = start.clone()
+    found = losses.fitted_classifier(X, T, start[:-1], start[-1], 7, 0.1)
+    torch.testing.assert_close(found, (X @ weight + bias).detach())
+    assert torch.equal(start, before)
+    assert not found.requires_grad

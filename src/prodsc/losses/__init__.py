@@ -7,7 +7,9 @@ from prodsc.losses.norms import frobenius, l1, nuclear
 from prodsc.losses.objective import LossReport, Objective, Term
 from prodsc.losses.reconstruction import reconstruction
 from prodsc.losses.self_expression import self_expression
+from prodsc.losses.soft_labels import disagreement, negative_entropy, self_label, soft_cross_entropy
 from prodsc.losses.temi import sameness, temi
+from prodsc.losses.turtle import fitted_classifier
 
 __all__ = [
     "LossReport",
@@ -17,14 +19,19 @@ __all__ = [
     "coding_length",
     "coding_rate",
     "coding_rate_parts",
+    "disagreement",
+    "fitted_classifier",
     "frobenius",
     "l1",
     "laplacian",
+    "negative_entropy",
     "nuclear",
     "nuclear_spread",
     "reconstruction",
     "sameness",
     "scale",
     "self_expression",
+    "self_label",
+    "soft_cross_entropy",
     "temi",
 ]

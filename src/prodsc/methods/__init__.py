@@ -5,7 +5,22 @@ from prodsc.methods.diagnosis import Diagnosis, diagnose
 from prodsc.methods.mlc import MLC
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.registry import load
+from prodsc.methods.scan import SCAN
 from prodsc.methods.sedsc import SEDSC
 from prodsc.methods.temi import TEMI
+from prodsc.methods.turtle import TURTLE, cross_validated_accuracy
 
-__all__ = ["CPP", "MLC", "PRODSC", "SEDSC", "TEMI", "Diagnosis", "choose_k", "diagnose", "load"]
+__all__ = [
+    "CPP",
+    "MLC",
+    "PRODSC",
+    "SCAN",
+    "SEDSC",
+    "TEMI",
+    "TURTLE",
+    "Diagnosis",
+    "choose_k",
+    "cross_validated_accuracy",
+    "diagnose",
+    "load",
+]

@@ -166,6 +166,12 @@ PARAMETERS = (
     _fraction("teacher_momentum", "of the teacher, a moving average of the student"),
     Parameter("exponent", "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, "of s t in TEMI's loss"),
     _count("warmup_epochs", 0, "first epochs, in which the learning rate rises from 0"),
+    _not_negative("entropy_weight", "of the term that asks for clusters of like size"),
+    _count("self_label_epochs", 0, "epochs on the model's own sure labels"),
+    _fraction("confidence", "a label is sure when its probability is above this"),
+    _count("steps", 0, "steps of training"),
+    _count("inner_steps", 1, "of each new classifier on the labels of the moment"),
+    _positive("inner_learning_rate", "of the classifiers"),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 

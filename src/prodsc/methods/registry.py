@@ -12,8 +12,10 @@ from prodsc.methods.mlc import MLC
 from prodsc.methods.model_file import read_about
 from prodsc.methods.parameters import parameters_of
 from prodsc.methods.pro_dsc import PRODSC
+from prodsc.methods.scan import SCAN
 from prodsc.methods.sedsc import SEDSC
 from prodsc.methods.temi import TEMI
+from prodsc.methods.turtle import TURTLE
 
 METHODS: dict[str, type[Clusterer]] = {
     "sedsc": SEDSC,
@@ -21,6 +23,8 @@ METHODS: dict[str, type[Clusterer]] = {
     "cpp": CPP,
     "mlc": MLC,
     "temi": TEMI,
+    "scan": SCAN,
+    "turtle": TURTLE,
 }
 
 

@@ -49,9 +49,14 @@ class SoftClusterer(DeepClusterer):
 
 
 class HeadLosses(Callback):
-    """Adds up the loss of each head over the newest epoch, in the network's `losses`: the best head is the lowest."""
+    """Adds up the loss of each head over the newest epoch with a term, in the network's `losses`."""
+
+    def __init__(self, term: str):
+        self.term = term
 
     def on_step(self, training: Training) -> None:
+        if self.term not in training.current.terms:
+            return
         losses = training.network.losses
         assert isinstance(losses, Tensor)
         if (training.step - 1) % training.current.batches.per_epoch == 0:

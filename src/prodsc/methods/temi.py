@@ -104,7 +104,7 @@ class TEMI(SoftClusterer):
         return Pairs(self.network_, X, X_other, self.exponent)
 
     def _listeners(self) -> list[Callback]:
-        return [Schedule(warm_up=rising), TeachersFollow(self.teacher_momentum), HeadLosses()]
+        return [Schedule(warm_up=rising), TeachersFollow(self.teacher_momentum), HeadLosses("temi")]
 
     def _finish(self, training: Training, rows: Rows) -> None:
         del self._neighbours  # n x n_neighbors: only training reads it

@@ -1,0 +1,36 @@
+"""Terms on probabilities of clusters: agreement, even use of the clusters, and labels that train themselves."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from prodsc.types import Rows, Scalar
+
+
+def disagreement(P: Float[Tensor, "*h n k"], P_other: Float[Tensor, "*h n k"]) -> Float[Tensor, "*h"]:
+    """-mean_i log <p_i, p'_i>: zero when each row and its neighbour are sure of the same cluster."""
+    return -(P * P_other).sum(-1).clamp_min(torch.finfo(P.dtype).tiny).log().mean(-1)
+
+
+def negative_entropy(P: Float[Tensor, "*h n k"]) -> Float[Tensor, "*h"]:
+    """-H(m) = sum_k m_k log m_k, m = mean_i p_i: lowest, -log k, when all clusters are used alike."""
+    m = P.mean(-2)
+    return torch.xlogy(m, m).sum(-1)
+
+
+def soft_cross_entropy(logits: Rows, T: Rows) -> Scalar:
+    """-mean_i sum_k t_ik log softmax(logits_i)_k."""
+    return -(T * torch.log_softmax(logits, dim=1)).sum(1).mean()
+
+
+def self_label(logits: Rows, confidence: float) -> Scalar:
+    """-mean of log p(y_i), y_i = argmax p_i, over rows with p(y_i) > confidence, every cluster with the same weight.
+
+    Zero when no row is that sure.
+    """
+    log_p = torch.log_softmax(logits, dim=1)
+    top, y = log_p.max(1)
+    sure = (top.detach().exp() > confidence).to(log_p)
+    sizes = torch.zeros_like(log_p[0]).index_add(0, y, sure)
+    weights = sure / sizes.clamp_min(1.0)[y]
+    return -(weights * top).sum() / weights.sum().clamp_min(1.0)
