@@ -16,9 +16,6 @@ RECIPES = {
     "mnist-clip": "mnist",
     "fashion-mnist-clip": "fashion-mnist",
     "flowers-clip": "flowers",
-    "hapt-561": "uci-har",
-    "reuters-21578": "reuters-10k",
-    "flowers-efflite0": "flowers-efflite0",
 }
 FROZEN = "cifar10-efflite0"  # features at hand, for what the paper shows on any of its feature sets
 OTHER_ENCODER = (

@@ -14,6 +14,7 @@ from prodsc.methods.parameters import parameters_of
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.scan import SCAN
 from prodsc.methods.sedsc import SEDSC
+from prodsc.methods.senet import SENet
 from prodsc.methods.temi import TEMI
 from prodsc.methods.turtle import TURTLE
 
@@ -25,16 +26,22 @@ METHODS: dict[str, type[Clusterer]] = {
     "temi": TEMI,
     "scan": SCAN,
     "turtle": TURTLE,
+    "senet": SENet,
 }
 
 
-def make(name: str, **parameters: Any) -> Clusterer:
-    """An estimator by name: make("pro-dsc", n_clusters=10)."""
+def method(name: str) -> type[Clusterer]:
+    """The class behind a name."""
     if name not in METHODS:
         raise ParameterError(
             f"there is no method '{name}'{did_you_mean(name, list(METHODS)) or '.'} Known: {', '.join(METHODS)}."
         )
-    known = [parameter.name for parameter in parameters_of(METHODS[name])]
+    return METHODS[name]
+
+
+def make(name: str, **parameters: Any) -> Clusterer:
+    """An estimator by name: make("pro-dsc", n_clusters=10)."""
+    known = [parameter.name for parameter in parameters_of(method(name))]
     for word in parameters:
         if word not in known:
             raise ParameterError(

@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from prodsc.methods.diagnosis import Diagnosis, diagnose
 from prodsc.report import figures
 from prodsc.report.page import Table, write_page
+from prodsc.report.paper_figures import water_filling
 
 if TYPE_CHECKING:
     from prodsc.methods import PRODSC
@@ -26,7 +29,7 @@ def write_fit_page(
     scores: Mapping[str, float] | None = None,
     tables: tuple[Table, ...] = (),
 ) -> None:
-    """Gram matrices, map, learning curves and spectrum of a fitted model, from a sample of its rows."""
+    """Verdict, Gram matrices, map, learning curves and spectrum of a fitted model, from a sample of its rows."""
     shown = np.arange(len(X))
     if len(X) > SAMPLE:
         shown = np.sort(np.random.default_rng(0).choice(len(X), SAMPLE, replace=False))
@@ -42,6 +45,12 @@ def write_fit_page(
             [str(c), f"{n:,}", f"{n / len(labels):.1%}", f"{sure:.3f}"]
             for c, (n, sure) in enumerate(zip(sizes, mean_confidence, strict=True))
         ],
+    )
+    found = diagnose(model, X)
+    sound = Table(
+        f"Is it sound? {found.verdict.capitalize()}. {found.advice}",
+        ["measured", "value", "expected", "what it is"],
+        [[f.name, f"{f.value:.4g}", f.expected, f.why] for f in found.findings],
     )
     known = {f"{name} against known labels": f"{value:.3f}" for name, value in (scores or {}).items()}
     pictures = [
@@ -63,10 +72,30 @@ def write_fit_page(
             "Singular values of the representation. A long plateau means that many directions are in use; a "
             "steep fall after a few means that the representation has collapsed.",
         ),
+        *predicted(found),
     ]
     if len(model.history_["step"]):  # epochs=0 without warm-up trains nothing
         curves = figures.learning_curves({name: column.tolist() for name, column in model.history_.items()})
         pictures.insert(
             2, (curves, "Training", "Each term of the loss, step by step. The curves should fall and flatten.")
         )
-    write_page(path, title=title, facts={**facts, **known}, tables=[*tables, cards], figures=pictures)
+    write_page(
+        path,
+        title=title,
+        facts={**facts, **known, "verdict": found.verdict},
+        tables=[*tables, sound, cards],
+        figures=pictures,
+    )
+
+
+def predicted(found: Diagnosis) -> list[tuple[Figure, str, str]]:
+    """The spectrum that theory predicts, when there is a theorem for the method."""
+    if found.predicted is None or found.nu is None:
+        return []
+    picture = water_filling(found.eigenvalues_M, found.alpha, found.gamma, found.nu, found.predicted, found.observed)
+    words = (
+        "Theorem 2 says how strong each direction would be at an optimum with these coefficients (filled); dots show "
+        "how strong it is. Dots far below the fill on the right are directions that training has lost, or not yet "
+        "brought back."
+    )
+    return [(picture, "As theory predicts?", words)]

@@ -228,7 +228,10 @@ def water_filling(
     below = nu + gamma * _vector(eigenvalues_M, "eigenvalues_M")
     if len(below) < d or (np.diff(below) < 0).any() or not (alpha > 0 and gamma >= 0 and below[0] > 0):
         raise InputError(f"eigenvalues_M must be {d} or more ascending numbers, nu + gamma lambda and alpha above 0.")
+    below = below[: max(d + 1, int(1.2 * d))]  # a few of the directions that Z has no room for
     level, i = 1 / alpha, np.arange(1, len(below) + 1)
+    top = float(level + heights.max()) if observed is None else float(level + max(heights.max(), np.max(observed)))
+    steep = top > 20 * float(np.median(level + heights))  # then the small ones would be a flat line
     with style():
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
         axes = figure.subplots()
@@ -241,8 +244,11 @@ def water_filling(
             axes.plot(i[:d], seen, "o", ms=4, mfc="white", color=INK, label="observed σᵢ²")
         axes.axvline(d + 0.5, color=MUTED, lw=1, ls=":", label=f"d = {d}: Z has no more directions")
         axes.set(xlabel="direction i, smallest eigenvalue λᵢ of M first", ylabel="1 / (ν + γλᵢ)", ylim=(0, None))
-        height: Any = (lambda y: y - level, lambda s: s + level)
-        axes.secondary_yaxis("right", functions=height).set_ylabel("σᵢ²")
+        if steep:
+            axes.set(yscale="log", ylim=(level / 2, 2 * top), ylabel="1 / (ν + γλᵢ) = σᵢ² + 1/α (log)")
+        else:
+            height: Any = (lambda y: y - level, lambda s: s + level)
+            axes.secondary_yaxis("right", functions=height).set_ylabel("σᵢ²")
         axes.legend(ncols=2, **BELOW)
         return _described(
             figure,

@@ -1,0 +1,82 @@
+"""prodsc compare: several methods on one file, one table."""
+
+from pathlib import Path
+
+import click
+
+from prodsc import files
+from prodsc.data.readers import read
+from prodsc.data.sets import about_set
+from prodsc.experiments.compare import ComparisonTable
+from prodsc.experiments.compare import compare as run_comparison
+from prodsc.experiments.trials import Limits, Outcome, Trial
+
+DEFAULT = "k-means,spectral,pro-dsc"
+
+
+@click.command()
+@click.argument("file")
+@click.option("--methods", default=DEFAULT, metavar="A,B,...", help=f"By name, or 'all' [{DEFAULT}].")
+@click.option("--seeds", default=5, type=click.IntRange(1), metavar="N", help="Runs of each method [5].")
+@click.option(
+    "-k", "--n-clusters", type=click.IntRange(2), help="Number of clusters; that of the labels when left out."
+)
+@click.option("--labels", help="Known labels, only to score: an array or column of FILE, or another file.")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds of one run.")
+@click.option("--memory-limit", type=click.FloatRange(min=0, min_open=True), metavar="MB", help="Memory of one run.")
+@click.option("--tune", is_flag=True, help="Search the paper's grids by a score that needs no labels.")
+@click.option("--tune-with-true-labels", is_flag=True, help="Search them by ACC: an upper limit, not a result.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [compared/FILE].")
+def compare(
+    file: str,
+    methods: str,
+    seeds: int,
+    n_clusters: int | None,
+    labels: str | None,
+    time_limit: float | None,
+    memory_limit: float | None,
+    tune: bool,
+    tune_with_true_labels: bool,
+    out: Path | None,
+) -> None:
+    """Compare methods on FILE (or a set of `prodsc data list`): mean and std over seeds, failures shown.
+
+    Each run has a process of its own. Given again, the command goes on where it was stopped. Leaves table.csv, table.md
+    and report.html in --out.
+    """
+    from prodsc.methods.registry import METHODS
+    from prodsc.report.compare_page import write_compare_page
+
+    names = list(METHODS) if methods == "all" else [word.strip() for word in methods.split(",") if word.strip()]
+    named = about_set(file) is not None
+    known = None if named else read(file, labels=labels)
+    folder = out or Path("compared") / Path(file).stem
+    total = len(names) * seeds
+
+    def watch(number: int, trial: Trial, outcome: Outcome | None) -> None:
+        words = f"[{number + 1}/{total}] {trial.method} seed {trial.seed}"
+        if outcome is None:
+            click.echo(f"{words} ...")
+            return
+        shown = [f"{m} {outcome.numbers[m]:.1f}" for m in ("ACC", "NMI") if m in outcome.numbers]
+        took = f"{outcome.numbers['seconds']:.1f} s" if "seconds" in outcome.numbers else ""
+        click.echo(f"{words}: {outcome.failed or ', '.join([*shown, took])}")
+
+    table: ComparisonTable = run_comparison(
+        file,
+        known.y if known is not None and labels is not None else None,
+        names,
+        seeds,
+        n_clusters=n_clusters,
+        limits=Limits(time_limit, memory_limit),
+        tune=tune,
+        tune_with_labels=tune_with_true_labels,
+        out=folder,
+        watch=watch,
+    )
+    files.write_text(folder / "table.csv", table.csv())
+    files.write_text(folder / "table.md", f"# Methods on {Path(file).name}\n\n{table.markdown()}")
+    write_compare_page(folder / "report.html", f"Methods on {Path(file).name}", table)
+    click.echo()
+    click.echo(table.markdown())
+    click.echo(f"results in {folder}: table.csv, table.md, report.html")

@@ -1,0 +1,232 @@
+"""`compare(X, y, methods, seeds)`: several methods on one data set, each run alone, one table that can be trusted."""
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import silhouette_score
+from sklearn.neighbors import NearestNeighbors
+
+from prodsc import files, metrics
+from prodsc.data.matrix import as_array
+from prodsc.data.sets import about_set, load_dataset
+from prodsc.errors import InputError, ParameterError, did_you_mean
+from prodsc.experiments.summary import Line, summarise, to_csv, to_markdown
+from prodsc.experiments.trials import Limits, Outcome, Trial, run_trials
+from prodsc.methods.registry import METHODS
+
+KNOWN = ("ACC", "NMI", "ARI")  # against labels
+UNKNOWN = ("neighbours", "silhouette", "stability")  # without
+COST = ("seconds", "peak_memory_mb")
+HEADS = {"peak_memory_mb": "peak MB", "neighbours": "neighbours agree, %", "stability": "seeds agree (ARI), %"}
+SAMPLE = 5000  # rows that label-free scores look at
+NEAREST = 10
+
+# The grids that the paper searched for its baselines, and ours for PRO-DSC around the published values.
+GRIDS: dict[str, dict[str, Sequence[Any]]] = {
+    "ensc": {"gamma": (1, 5, 20, 100, 400, 1600), "tau": (0.9, 0.95, 1.0)},
+    "ssc-omp": {"k_max": (1, 2, 5, 10, 20, 50), "tolerance": (1e-4, 1e-6)},
+    "pro-dsc": {"gamma": ("auto", 100.0, 300.0), "beta": (200.0, 600.0), "eta": (0.1, 0.15, 0.175)},
+}
+
+Watch = Callable[[int, Trial, Outcome | None], None]
+
+
+@dataclass
+class ComparisonTable:
+    """One line per method: mean and std over seeds, failures with their reason; `agreement` between methods."""
+
+    lines: list[Line]
+    metrics: tuple[str, ...]
+    agreement: dict[tuple[str, str], float]  # NMI of the labels of two methods, mean over seeds
+    chosen: dict[str, dict[str, Any]] = field(default_factory=dict)  # what tuning chose
+    by: str = ""  # what it was chosen by
+
+    def rows(self) -> list[list[str]]:
+        return [
+            [line.method, *(line.cell(metric) for metric in self.metrics), "; ".join(line.failures)]
+            for line in self.lines
+        ]
+
+    def heads(self) -> list[str]:
+        return ["method", *(HEADS.get(metric, metric) for metric in self.metrics), "failures"]
+
+    def markdown(self) -> str:
+        parts = [to_markdown(self.heads(), self.rows())]
+        names = [line.method for line in self.lines if any(line.method in pair for pair in self.agreement)]
+        if len(names) > 1:
+            cells = [[a, *("" if a == b else f"{self.agreement[a, b]:.0f}" for b in names)] for a in names]
+            parts.append("How much two methods agree (NMI of their labels, %):\n\n" + to_markdown(["", *names], cells))
+        if self.chosen:
+            parts.append(f"Tuned by {self.by}: " + "; ".join(f"{m} {dict(p)}" for m, p in self.chosen.items()) + "\n")
+        return "\n".join(parts)
+
+    def csv(self) -> str:
+        heads = ["method", "runs", *itertools.chain(*((m, f"{m} std") for m in self.metrics)), "failures"]
+        rows = [
+            [line.method, line.runs, *itertools.chain(*((line.mean(m), line.std(m)) for m in self.metrics)),
+             "; ".join(line.failures)]
+            for line in self.lines
+        ]  # fmt: skip
+        return to_csv(heads, rows)
+
+
+def compare(
+    X: Any,
+    y: Any = None,
+    methods: Sequence[str] = ("k-means", "spectral", "pro-dsc"),
+    seeds: int | Sequence[int] = 5,
+    *,
+    n_clusters: int | None = None,
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    limits: Limits | None = None,
+    tune: bool = False,
+    tune_with_labels: bool = False,
+    out: str | Path | None = None,
+    watch: Watch = lambda number, trial, outcome: None,
+) -> ComparisonTable:
+    """Run every method with every seed in a process of its own.
+
+    X: an array, a path, or a named data set; y only scores (without it, scores that need no labels are given). With
+    `tune` each method's grid is searched by a score that needs no labels; `tune_with_labels` does it by ACC, which
+    nobody with a real problem can. Given a folder `out`, results stay there and a stopped comparison goes on.
+    """
+    for method in methods:
+        if method not in METHODS:
+            raise ParameterError(
+                f"there is no method '{method}'{did_you_mean(method, list(METHODS)) or '.'} Known: {', '.join(METHODS)}."
+            )
+    folder = Path(tempfile.mkdtemp(prefix="prodsc-compare-")) if out is None else Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _compare(
+            X, y, methods, seeds, n_clusters, parameters or {}, limits, tune or tune_with_labels, tune_with_labels,
+            folder, watch,
+        )  # fmt: skip
+    finally:
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compare(
+    X: Any, y: Any, methods: Sequence[str], seeds: int | Sequence[int], n_clusters: int | None,
+    parameters: Mapping[str, Mapping[str, Any]], limits: Limits | None, tune: bool, with_labels: bool, folder: Path,
+    watch: Watch,
+) -> ComparisonTable:  # fmt: skip
+    source = data_source(X, y, folder)
+    data = load_dataset(source)
+    k = n_clusters or (len(np.unique(data.y)) if data.y is not None else None)
+    if k is None:
+        raise ParameterError("compare needs the number of clusters: n_clusters=k (-k on the command line), or labels.")
+    if with_labels and data.y is None:
+        raise InputError("tuning with labels needs labels; give y, or tune without.")
+    numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    base = {method: {"n_clusters": k, **parameters.get(method, {})} for method in methods}
+    trials_in = folder / "trials"
+    scorer = None if data.y is not None and not tune else Unlabelled(data.X)
+    chosen: dict[str, dict[str, Any]] = {}
+    if tune:
+        for method in methods:
+            grid = [base[method] | point for point in grid_of(method)]
+            tried = run_trials(
+                [Trial(source, method, numbers[0], point) for point in grid], trials_in, limits=limits, watch=watch
+            )
+            best = max(tried, key=lambda o: _tuning_score(o, scorer, with_labels))
+            base[method] = best.trial.parameters
+            chosen[method] = {name: best.trial.parameters[name] for name in GRIDS.get(method, {})}
+    trials = [Trial(source, method, seed, base[method]) for method in methods for seed in numbers]
+    outcomes = run_trials(trials, trials_in, limits=limits, watch=watch)
+    lines = summarise(outcomes)
+    shown: tuple[str, ...] = KNOWN
+    if data.y is None:
+        assert scorer is not None
+        lines = [
+            _with_unlabelled(line, [o for o in outcomes if o.trial.method == line.method], scorer) for line in lines
+        ]
+        shown = UNKNOWN
+    by = "ACC, with the true labels" if with_labels else "neighbours that agree, without labels"
+    return ComparisonTable(lines, (*shown, *COST), agreement(outcomes), chosen, by if chosen else "")
+
+
+def data_source(X: Any, y: Any, folder: Path) -> str:
+    """A name or path that every process can read: what was given, or a copy in the folder."""
+    if isinstance(X, (str, Path)) and y is None:
+        return str(X) if about_set(str(X)) is not None else str(Path(X).resolve())
+    array = load_dataset(str(X)).X if isinstance(X, (str, Path)) else as_array(X)
+    arrays = {"X": array} | ({} if y is None else {"y": np.asarray(y)})
+    if y is not None and len(arrays["y"]) != len(array):
+        raise InputError(f"y has {len(arrays['y'])} labels for {len(array)} rows of X. Give one label per row.")
+    path = folder / "data.npz"
+    with files.atomic(path) as part, part.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    return str(path.resolve())
+
+
+class Unlabelled:
+    """Scores of labels that need no truth, on a sample of rows."""
+
+    def __init__(self, X: np.ndarray):
+        self.rows = np.arange(len(X))
+        if len(X) > SAMPLE:
+            self.rows = np.sort(np.random.default_rng(0).choice(len(X), SAMPLE, replace=False))
+        flat = np.asarray(X[self.rows], dtype=np.float32).reshape(len(self.rows), -1)
+        norms = np.linalg.norm(flat, axis=1, keepdims=True)
+        self.points = flat / np.where(norms > 0, norms, 1.0)
+        k = min(NEAREST, len(self.points) - 1)
+        self.neighbours = NearestNeighbors(n_neighbors=k).fit(self.points).kneighbors(return_distance=False)
+
+    def neighbours_agree(self, labels: np.ndarray) -> float:
+        """Percent of a row's nearest rows (by angle) that share its label."""
+        mine = labels[self.rows]
+        return float(100 * (mine[self.neighbours] == mine[:, None]).mean())
+
+    def silhouette(self, labels: np.ndarray) -> float:
+        mine = labels[self.rows]
+        if not 1 < len(np.unique(mine)) < len(mine):
+            return float("nan")
+        return float(silhouette_score(self.points, mine, metric="cosine"))
+
+
+def grid_of(method: str) -> list[dict[str, Any]]:
+    """Every combination of a method's grid; one empty choice for a method without."""
+    grid = GRIDS.get(method, {})
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def agreement(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], float]:
+    """NMI in percent of the labels of every two methods, mean over the seeds that both finished."""
+    labels = {
+        (o.trial.method, o.trial.seed): o.arrays["labels"] for o in outcomes if not o.failed and "labels" in o.arrays
+    }
+    methods = list(dict.fromkeys(method for method, _ in labels))
+    found = {}
+    for a, b in itertools.permutations(methods, 2):
+        shared = [s for m, s in labels if m == a and (b, s) in labels and len(labels[a, s]) == len(labels[b, s])]
+        if shared:
+            found[a, b] = float(np.mean([100 * metrics.nmi(labels[a, s], labels[b, s]) for s in shared]))
+    return {pair: value for pair, value in found.items() if all((x, y) in found for x, y in (pair, pair[::-1]))}
+
+
+def _tuning_score(outcome: Outcome, scorer: Unlabelled | None, with_labels: bool) -> float:
+    if outcome.failed:
+        return -np.inf
+    if with_labels:
+        return outcome.numbers["ACC"]
+    assert scorer is not None
+    return scorer.neighbours_agree(outcome.arrays["labels"])
+
+
+def _with_unlabelled(line: Line, outcomes: Sequence[Outcome], scorer: Unlabelled) -> Line:
+    found = [outcome.arrays["labels"] for outcome in outcomes if not outcome.failed]
+    pairs = [100 * metrics.ari(a, b) for a, b in itertools.combinations(found, 2)]
+    values = {
+        "neighbours": [scorer.neighbours_agree(labels) for labels in found],
+        "silhouette": [value for labels in found if np.isfinite(value := scorer.silhouette(labels))],
+        "stability": pairs,
+    }
+    return Line(line.dataset, line.method, line.variant, line.values | values, line.runs, line.failures)
