@@ -7,6 +7,7 @@ import warnings
 import click
 
 from prodsc._version import __version__
+from prodsc.cli.compare import compare
 from prodsc.cli.data import data
 from prodsc.cli.diagnose import diagnose
 from prodsc.cli.extract import extract
@@ -24,7 +25,7 @@ def cli() -> None:
     """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
 
 
-for command in (fit, predict, diagnose, recipes, data, extract, reproduce):
+for command in (fit, predict, diagnose, recipes, data, extract, compare, reproduce):
     cli.add_command(command)
 
 

@@ -15,10 +15,10 @@ from sklearn.neighbors import NearestNeighbors
 from prodsc import files, metrics
 from prodsc.data.matrix import as_array
 from prodsc.data.sets import about_set, load_dataset
-from prodsc.errors import InputError, ParameterError, did_you_mean
+from prodsc.errors import InputError, ParameterError
 from prodsc.experiments.summary import Line, summarise, to_csv, to_markdown
 from prodsc.experiments.trials import Limits, Outcome, Trial, run_trials
-from prodsc.methods.registry import METHODS
+from prodsc.methods.registry import method as method_class
 
 KNOWN = ("ACC", "NMI", "ARI")  # against labels
 UNKNOWN = ("neighbours", "silhouette", "stability")  # without
@@ -96,11 +96,8 @@ def compare(
     `tune` each method's grid is searched by a score that needs no labels; `tune_with_labels` does it by ACC, which
     nobody with a real problem can. Given a folder `out`, results stay there and a stopped comparison goes on.
     """
-    for method in methods:
-        if method not in METHODS:
-            raise ParameterError(
-                f"there is no method '{method}'{did_you_mean(method, list(METHODS)) or '.'} Known: {', '.join(METHODS)}."
-            )
+    for name in methods:
+        method_class(name)  # a typo speaks before anything runs
     folder = Path(tempfile.mkdtemp(prefix="prodsc-compare-")) if out is None else Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
