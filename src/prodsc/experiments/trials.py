@@ -116,7 +116,7 @@ def finished(trial: Trial, folder: Path) -> Outcome | None:
             arrays if content["has_arrays"] else None,
             tuple(content["notes"]),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
