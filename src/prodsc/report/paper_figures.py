@@ -182,7 +182,7 @@ def structure(
         return _described(
             figure,
             "Do G = Z'Z and C become block-diagonal?",
-            "Look for the grey line falling to 0 while thin lines come down and thick ones stay up: rows are then\n"
+            "Look for the grey line going to 0 while thin lines come down and thick ones stay up: rows are then\n"
             "alike, and rebuilt, within their own class only. CSC = ⟨(I−C)(I−C)', G off the blocks⟩.",
             f"Line charts. At epoch {when[-1]:g} G is {g_in[-1]:.3g} in and {g_out[-1]:.3g} off the blocks, C "
             f"{c_in[-1]:.3g} and {c_out[-1]:.3g}; CSC went from {condition[0]:.3g} to {condition[-1]:.3g}.",
