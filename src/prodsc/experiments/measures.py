@@ -15,9 +15,13 @@ from prodsc.data.sets import Dataset, NoSplitError, load_dataset
 from prodsc.errors import InputError
 from prodsc.experiments.run import peak_memory_mb
 from prodsc.experiments.trials import Trial
+from prodsc.features.augment import Augmented, generator_of
+from prodsc.features.byol import Settings, encode, pretrain
+from prodsc.methods import PRODSC
 from prodsc.methods.base import Clusterer
 from prodsc.methods.diagnosis import diagnose
 from prodsc.methods.registry import make
+from prodsc.nn.resnet import resnet18, resnet34
 from prodsc.training import Callback, Training
 from prodsc.training.meters import Meters
 
@@ -285,6 +289,35 @@ def aligned_rows(Z: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
     return np.stack(found)
 
 
+def from_scratch(trial: Trial, checkpoint: Path) -> Measured:
+    """BYOL pre-training of a ResNet on the images, then PRO-DSC end to end; k-means on pixels and features beside it.
+
+    `backbone` names the network, `width` narrows it; all other options are BYOL's settings.
+    """
+    options = {"width": 64, **trial.options}
+    make_network = {"resnet18": resnet18, "resnet34": resnet34}[options.pop("backbone")]
+    X, y = sample(load_dataset(trial.dataset), trial.rows)
+    if y is None or X.ndim < 3:
+        raise InputError(f"{trial.dataset} must hold images with labels to score by.")
+    start = make_network(generator_of(trial.seed), width=options.pop("width"))
+    found = pretrain(
+        start, X, Settings(**options), seed=trial.seed, checkpoint=checkpoint.with_suffix(".byol.safetensors")
+    )
+    began = time.perf_counter()
+    model = PRODSC(**trial.parameters, encoder=Augmented(found.encoder, seed=trial.seed), random_state=trial.seed)
+    labels = model.fit(X, checkpoint=checkpoint).labels_
+    numbers = {name: 100 * value for name, value in metrics.scores(y, labels).items()}
+    numbers["seconds"] = time.perf_counter() - began
+    k = trial.parameters["n_clusters"]
+    for name, rows in (("pixels", X.reshape(len(X), -1)), ("BYOL", encode(found.encoder, X))):
+        plain = make("k-means", n_clusters=k, random_state=trial.seed).fit_predict(rows)
+        numbers |= {f"k-means on {name} {m}": 100 * v for m, v in metrics.scores(y, plain).items()}
+    loss = found.history["prediction"]
+    numbers |= {"BYOL loss at first": float(loss[:10].mean()), "BYOL loss at last": float(loss[-10:].mean())}
+    checkpoint.with_suffix(".byol.safetensors").unlink(missing_ok=True)
+    return Measured(numbers, {"loss": loss})
+
+
 MEASURES: dict[str, Callable[[Trial, Path], Measured]] = {
     "scores": scores,
     "error": error,
@@ -292,6 +325,7 @@ MEASURES: dict[str, Callable[[Trial, Path], Measured]] = {
     "representation": representation,
     "curves": curves,
     "features": features,
+    "from_scratch": from_scratch,
     "cost": cost,
     "sphere": sphere,
     "subspaces": subspaces,

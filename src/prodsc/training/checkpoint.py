@@ -37,9 +37,9 @@ class Checkpoint:
         """A resumed run must be the same run: parameters and data."""
         if self.about["data"] != about["data"]:
             raise ModelFileError(f"{path} belongs to other data (another fingerprint). Give the file it was made from.")
-        made_by = self.about.get("estimator", about["estimator"])
-        if made_by != about["estimator"]:
-            raise ModelFileError(f"{path} was made by {made_by}, not {about['estimator']}. Start anew.")
+        made_by, now = self.about.get("estimator"), about.get("estimator")
+        if made_by not in (None, now):
+            raise ModelFileError(f"{path} was made by {made_by}, not {now}. Start anew.")
         changed = [name for name, value in about["parameters"].items() if self.about["parameters"].get(name) != value]
         if changed:
             raise ModelFileError(
