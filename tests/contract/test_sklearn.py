@@ -4,10 +4,12 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodsc import PRODSC, SEDSC
-from prodsc.methods import CPP, MLC, SCAN, TEMI, TURTLE
+from prodsc.methods import CPP, MLC, SCAN, TEMI, TURTLE, SENet
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
 QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}
+
+QUICK_GRAPH = {"n_neighbors": 5, "learning_rate": 1e-2, "scaling": "standard", "device": "cpu"}
 
 DEEP_BASELINES = [
     CPP(3, **SMALL),
@@ -15,6 +17,7 @@ DEEP_BASELINES = [
     TEMI(3, n_heads=2, hidden_size=8, n_components=4, warmup_epochs=1, epochs=15, **QUICK),
     SCAN(3, n_heads=2, n_neighbors=10, epochs=15, self_label_epochs=2, learning_rate=1e-1, device="cpu"),
     TURTLE(3, steps=15, learning_rate=1e-1, inner_learning_rate=1e-1, device="cpu"),
+    SENet(3, hidden_sizes=(16,), n_components=16, steps=20, gradient_clip=1.0, n_init=2, **QUICK_GRAPH),
 ]
 
 

@@ -129,3 +129,13 @@ def test_fitted_classifier_is_adam_on_cross_entropy():
     torch.testing.assert_close(found, (X @ weight + bias).detach())
     assert torch.equal(start, before)
     assert not found.requires_grad
+
+
+def test_terms_of_a_dictionary():
+    X, D = unit_rows(4, 3), unit_rows(6, 3, 1)
+    C = torch.from_numpy(np.random.default_rng(2).standard_normal((4, 6)))
+    residual = [X[i] - sum(C[i, j] * D[j] for j in range(6)) for i in range(4)]
+    assert float(losses.dictionary_expression(X, C, D)) == pytest.approx(sum(float(r @ r) for r in residual) / 8)
+    net = sum(0.9 * abs(c) + 0.05 * c**2 for c in C.flatten().tolist()) / 4
+    assert float(losses.elastic_net(C, 0.9)) == pytest.approx(net)
+    assert gradcheck(lambda C: losses.dictionary_expression(X, C, D) + losses.elastic_net(C, 0.9), C.requires_grad_())

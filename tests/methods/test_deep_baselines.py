@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from prodsc import load, metrics
-from prodsc.methods import CPP, MLC, SCAN, TEMI, TURTLE
+from prodsc.methods import CPP, MLC, SCAN, TEMI, TURTLE, SENet
 from prodsc.training import Callback
 
 NETWORK = {"n_components": 8, "epochs": 15, "n_init": 2, "device": "cpu"}
@@ -17,6 +17,9 @@ METHODS = {
     "temi": TEMI(3, n_heads=3, hidden_size=16, n_components=8, warmup_epochs=2, epochs=40, **QUICK),
     "scan": SCAN(3, n_neighbors=10, epochs=20, self_label_epochs=3, learning_rate=1e-2, device="cpu"),
     "turtle": TURTLE(3, entropy_weight=1.0, steps=60, learning_rate=1e-2, inner_learning_rate=1e-2, device="cpu"),
+    "senet": SENet(
+        3, hidden_sizes=(16,), n_components=16, steps=60, gradient_clip=1.0, n_neighbors=6, n_init=2, device="cpu"
+    ),
 }
 each = pytest.mark.parametrize("name", METHODS)
 

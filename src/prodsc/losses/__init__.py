@@ -3,6 +3,7 @@
 from prodsc.losses.block_diagonal import block_diagonal, laplacian
 from prodsc.losses.coding_rate import coding_rate, nuclear_spread, scale
 from prodsc.losses.coding_rate_parts import coding_length, coding_rate_parts
+from prodsc.losses.dictionary import dictionary_expression, elastic_net
 from prodsc.losses.norms import frobenius, l1, nuclear
 from prodsc.losses.objective import LossReport, Objective, Term
 from prodsc.losses.reconstruction import reconstruction
@@ -19,7 +20,9 @@ __all__ = [
     "coding_length",
     "coding_rate",
     "coding_rate_parts",
+    "dictionary_expression",
     "disagreement",
+    "elastic_net",
     "fitted_classifier",
     "frobenius",
     "l1",

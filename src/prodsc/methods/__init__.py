@@ -7,6 +7,7 @@ from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.registry import load
 from prodsc.methods.scan import SCAN
 from prodsc.methods.sedsc import SEDSC
+from prodsc.methods.senet import SENet
 from prodsc.methods.temi import TEMI
 from prodsc.methods.turtle import TURTLE, cross_validated_accuracy
 
@@ -19,6 +20,7 @@ __all__ = [
     "TEMI",
     "TURTLE",
     "Diagnosis",
+    "SENet",
     "choose_k",
     "cross_validated_accuracy",
     "diagnose",

@@ -76,6 +76,10 @@ def _fraction(name: str, help: str) -> Parameter:
     return Parameter(name, "a number in [0, 1)", lambda v: _number(v) and 0 <= v < 1, help)
 
 
+def _share(name: str, help: str) -> Parameter:
+    return Parameter(name, "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, help)
+
+
 def _optional(parameter: Parameter, meaning: str) -> Parameter:
     return Parameter(
         parameter.name,
@@ -164,7 +168,7 @@ PARAMETERS = (
     _count("n_neighbors", 1, "nearest neighbours of a row"),
     _positive("temperature", "that logits are divided by before the softmax: smaller is surer"),
     _fraction("teacher_momentum", "of the teacher, a moving average of the student"),
-    Parameter("exponent", "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, "of s t in TEMI's loss"),
+    _share("exponent", "of s t in TEMI's loss"),
     _count("warmup_epochs", 0, "first epochs, in which the learning rate rises from 0"),
     _not_negative("entropy_weight", "of the term that asks for clusters of like size"),
     _count("self_label_epochs", 0, "epochs on the model's own sure labels"),
@@ -172,6 +176,11 @@ PARAMETERS = (
     _count("steps", 0, "steps of training"),
     _count("inner_steps", 1, "of each new classifier on the labels of the moment"),
     _positive("inner_learning_rate", "of the classifiers"),
+    _counts("hidden_sizes", "widths of the hidden layers, one per layer"),
+    _share("tau", "share of the l1 norm in tau |c| + (1 - tau)/2 c^2"),
+    _count("dictionary_size", 2, "rows by which the others are expressed in training"),
+    _positive("gradient_clip", "longest gradient, as a norm over all weights"),
+    _count("max_coefficients", 1, "largest coefficients of a row that its code keeps"),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 
@@ -184,3 +193,10 @@ def parameters_of(estimator: type) -> list[Parameter]:
 def check_parameters(values: dict[str, Any], owner: str, error: type[ParameterError] = ParameterError) -> None:
     for name, value in values.items():
         BY_NAME[name].check(value, owner, error)
+
+
+def plain_gamma(estimator: Any) -> float:
+    """gamma of a method to which 'auto', a share of PRO-DSC's bound, means nothing."""
+    if isinstance(estimator.gamma, str):
+        raise ParameterError(f"{type(estimator).__name__}: gamma must be a number above 0, got {estimator.gamma!r}.")
+    return float(estimator.gamma)

@@ -1,6 +1,19 @@
 """HEADS: encoders (mlp, conv) and the network of a pre-feature with two heads."""
 
+from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
 from prodsc.nn.encoders import ConvDecoder, ConvEncoder, enliven, mlp
 from prodsc.nn.network import Network, built, head
 
-__all__ = ["ConvDecoder", "ConvEncoder", "Network", "built", "enliven", "head", "mlp"]
+__all__ = [
+    "Autoencoder",
+    "ConvDecoder",
+    "ConvEncoder",
+    "Network",
+    "built",
+    "conv_autoencoder",
+    "enliven",
+    "head",
+    "mlp",
+    "mlp_autoencoder",
+    "relu_layers",
+]

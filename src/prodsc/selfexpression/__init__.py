@@ -12,11 +12,14 @@ from prodsc.selfexpression.coefficients import (
     self_expression,
     sinkhorn,
 )
+from prodsc.selfexpression.senet import CodeKernel, ExpressionNet
 
 __all__ = [
     "COEFFICIENT_FORMS",
     "NORMALISERS",
+    "CodeKernel",
     "CoefficientForm",
+    "ExpressionNet",
     "Normaliser",
     "SelfExpression",
     "gram",

@@ -1,0 +1,56 @@
+"""Perceptrons by their sizes, and an encoder with the decoder that mirrors it."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from prodsc.errors import ParameterError
+from prodsc.nn.encoders import ConvDecoder, ConvEncoder, enliven
+from prodsc.nn.network import built
+from prodsc.types import Rows
+
+
+def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
+    """Linear layers from size to size with ReLU between them, none after the last."""
+    layers: list[nn.Module] = []
+    for before, after in pairwise(sizes):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class Autoencoder(nn.Module):
+    """X -> Z -> X_hat; Z has one flat row per row or image."""
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def encode(self, X: Tensor) -> Rows:
+        return self.encoder(X)
+
+    def decode(self, Z: Rows) -> Tensor:
+        return self.decoder(Z)
+
+
+def mlp_autoencoder(sizes: Sequence[int], generator: torch.Generator) -> Autoencoder:
+    """A perceptron through these sizes and back."""
+    return Autoencoder(
+        built(lambda: relu_layers(sizes), generator), built(lambda: relu_layers([*sizes][::-1]), generator)
+    )
+
+
+def conv_autoencoder(
+    sample: Tensor, channels: Sequence[int], kernel_sizes: Sequence[int], generator: torch.Generator
+) -> Autoencoder:
+    """DSC-Net's: stride-2 convolutions and their mirror, started alive on `sample`."""
+    if len(channels) != len(kernel_sizes):
+        raise ParameterError(
+            f"channels and kernel_sizes must have one entry per layer, got {len(channels)} and {len(kernel_sizes)}."
+        )
+    shape = (sample.shape[1], sample.shape[2], sample.shape[3])
+    encoder = built(lambda: ConvEncoder(shape, channels, kernel_sizes), generator)
+    decoder = built(lambda: ConvDecoder(shape, channels, kernel_sizes), generator)
+    enliven(nn.Sequential(encoder, decoder), sample, generator)
+    return Autoencoder(encoder, decoder)
