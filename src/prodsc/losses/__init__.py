@@ -9,6 +9,14 @@ from prodsc.losses.objective import LossReport, Objective, Term
 from prodsc.losses.reconstruction import reconstruction
 from prodsc.losses.self_expression import self_expression
 from prodsc.losses.soft_labels import disagreement, negative_entropy, self_label, soft_cross_entropy
+from prodsc.losses.subspace_bases import (
+    basis_affinity,
+    divergence,
+    mean_square,
+    overlap,
+    sharpened,
+    unit_columns,
+)
 from prodsc.losses.temi import sameness, temi
 from prodsc.losses.turtle import fitted_classifier
 
@@ -16,25 +24,31 @@ __all__ = [
     "LossReport",
     "Objective",
     "Term",
+    "basis_affinity",
     "block_diagonal",
     "coding_length",
     "coding_rate",
     "coding_rate_parts",
     "dictionary_expression",
     "disagreement",
+    "divergence",
     "elastic_net",
     "fitted_classifier",
     "frobenius",
     "l1",
     "laplacian",
+    "mean_square",
     "negative_entropy",
     "nuclear",
     "nuclear_spread",
+    "overlap",
     "reconstruction",
     "sameness",
     "scale",
     "self_expression",
     "self_label",
+    "sharpened",
     "soft_cross_entropy",
     "temi",
+    "unit_columns",
 ]

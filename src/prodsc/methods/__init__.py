@@ -2,6 +2,8 @@
 
 from prodsc.methods.cpp import CPP, choose_k
 from prodsc.methods.diagnosis import Diagnosis, diagnose
+from prodsc.methods.dsc_net import DSCNet
+from prodsc.methods.edesc import EDESC
 from prodsc.methods.mlc import MLC
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.registry import load
@@ -13,12 +15,14 @@ from prodsc.methods.turtle import TURTLE, cross_validated_accuracy
 
 __all__ = [
     "CPP",
+    "EDESC",
     "MLC",
     "PRODSC",
     "SCAN",
     "SEDSC",
     "TEMI",
     "TURTLE",
+    "DSCNet",
     "Diagnosis",
     "SENet",
     "choose_k",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from prodsc import losses
 from prodsc.errors import ParameterError
 from prodsc.losses import Objective, Term
-from prodsc.nn import ConvDecoder, ConvEncoder, Network, built, enliven, head, mlp
+from prodsc.nn import ConvDecoder, ConvEncoder, Network, built, enliven, head, initialise_autoencoder, mlp
 from prodsc.selfexpression import SelfExpression, self_expression
 from prodsc.theory import gamma_safe
 from prodsc.training import Batches, Phase, Step
@@ -38,8 +38,8 @@ def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
                 f"{len(p.kernel_sizes)}."
             )
         shape = (sample.shape[1], sample.shape[2], sample.shape[3])
-        encoder = built(lambda: ConvEncoder(shape, p.channels, p.kernel_sizes), generator)
-        decoder = built(lambda: ConvDecoder(shape, p.channels, p.kernel_sizes), generator)
+        encoder = built(lambda: ConvEncoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder)
+        decoder = built(lambda: ConvDecoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder)
         enliven(nn.Sequential(encoder, decoder), sample, generator)
     else:
         encoder = nn.Identity()
@@ -108,9 +108,11 @@ def _adam(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
 
 
 def _sgd(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
+    lr_encoder = p.learning_rate if p.learning_rate_encoder is None else p.learning_rate_encoder
     lr_h = p.learning_rate if p.learning_rate_h is None else p.learning_rate_h
     groups: list[dict[str, Any]] = [
-        {"params": [*network.encoder.parameters(), *network.f.parameters()]},
+        {"params": [*network.encoder.parameters()], "lr": lr_encoder},
+        {"params": [*network.f.parameters()]},
         {"params": [*network.h.parameters()], "lr": lr_h, "weight_decay": p.weight_decay_h},
     ]
     return torch.optim.SGD(groups, lr=p.learning_rate, momentum=p.momentum, weight_decay=p.weight_decay, fused=True)

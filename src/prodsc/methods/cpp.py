@@ -40,6 +40,7 @@ class CPP(PRODSC):
     anti_collapse = "coding-rate"
     regulariser = "none"
     regulariser_k: int | None = None
+    learning_rate_encoder: float | None = None
 
     def __init__(
         self,

@@ -139,6 +139,7 @@ PARAMETERS = (
     _count("epochs", 0, "passes over the data in the joint phase; 'auto': enough for 100 steps", also="auto"),
     _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
     _positive("learning_rate", "of the pre-feature and f"),
+    _optional(_positive("learning_rate_encoder", "of the pre-feature"), "learning_rate"),
     _optional(_positive("learning_rate_h", "of h"), "learning_rate"),
     _fraction("momentum", "of SGD"),
     _not_negative("weight_decay", "of the pre-feature and f"),
@@ -181,6 +182,12 @@ PARAMETERS = (
     _count("dictionary_size", 2, "rows by which the others are expressed in training"),
     _positive("gradient_clip", "longest gradient, as a norm over all weights"),
     _count("max_coefficients", 1, "largest coefficients of a row that its code keeps"),
+    _share("mass_kept", "share of the l1 norm of each column of C that its largest entries must reach; others go"),
+    _count("subspace_dim", 1, "dimension of the subspace of a cluster"),
+    _positive("power", "to which entries of the affinity are raised: larger is cleaner"),
+    _not_negative("smoothing", "of the shares of the subspaces in a row: larger is more even"),
+    _not_negative("kl_weight", "weight of the divergence from the sharpened target"),
+    _not_negative("orthogonality", "weight of the terms that keep bases orthonormal and apart"),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 

@@ -68,6 +68,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         epochs: int | str = "auto",
         warmup_steps: int = 50,
         learning_rate: float = 1e-3,
+        learning_rate_encoder: float | None = None,
         learning_rate_h: float | None = None,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
@@ -105,6 +106,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.epochs = epochs
         self.warmup_steps = warmup_steps
         self.learning_rate = learning_rate
+        self.learning_rate_encoder = learning_rate_encoder
         self.learning_rate_h = learning_rate_h
         self.momentum = momentum
         self.weight_decay = weight_decay

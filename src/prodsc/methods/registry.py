@@ -8,6 +8,8 @@ from torch import nn
 from prodsc.errors import ModelFileError, ParameterError, did_you_mean
 from prodsc.methods.base import Clusterer
 from prodsc.methods.cpp import CPP
+from prodsc.methods.dsc_net import DSCNet
+from prodsc.methods.edesc import EDESC
 from prodsc.methods.mlc import MLC
 from prodsc.methods.model_file import read_about
 from prodsc.methods.parameters import parameters_of
@@ -27,6 +29,8 @@ METHODS: dict[str, type[Clusterer]] = {
     "scan": SCAN,
     "turtle": TURTLE,
     "senet": SENet,
+    "dsc-net": DSCNet,
+    "edesc": EDESC,
 }
 
 

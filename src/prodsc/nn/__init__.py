@@ -1,7 +1,7 @@
 """HEADS: encoders (mlp, conv) and the network of a pre-feature with two heads."""
 
 from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
-from prodsc.nn.encoders import ConvDecoder, ConvEncoder, enliven, mlp
+from prodsc.nn.encoders import ConvDecoder, ConvEncoder, enliven, initialise_autoencoder, mlp
 from prodsc.nn.network import Network, built, head
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "conv_autoencoder",
     "enliven",
     "head",
+    "initialise_autoencoder",
     "mlp",
     "mlp_autoencoder",
     "relu_layers",

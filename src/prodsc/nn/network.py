@@ -38,10 +38,14 @@ def head(in_features: int, out_features: int, hidden_size: int | None) -> nn.Mod
     return nn.Sequential(nn.Linear(in_features, hidden_size), nn.ReLU(), nn.Linear(hidden_size, out_features))
 
 
-def built(make: Callable[[], nn.Module], generator: torch.Generator) -> nn.Module:
-    """The module that `make` describes, initialised from `generator` alone."""
+def built(
+    make: Callable[[], nn.Module],
+    generator: torch.Generator,
+    draw: Callable[[nn.Module, torch.Generator], None] = initialise,
+) -> nn.Module:
+    """The module that `make` describes, its weights drawn from `generator` alone."""
     with torch.device("meta"):  # so that constructing it draws nothing from the global random state
         module = make()
     module.to_empty(device="cpu")
-    initialise(module, generator)
+    draw(module, generator)
     return module

@@ -12,6 +12,7 @@ from prodsc.selfexpression.coefficients import (
     self_expression,
     sinkhorn,
 )
+from prodsc.selfexpression.post_processing import low_rank_affinity, strongest
 from prodsc.selfexpression.senet import CodeKernel, ExpressionNet
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "Normaliser",
     "SelfExpression",
     "gram",
+    "low_rank_affinity",
     "potentials",
     "row_softmax",
     "self_expression",
     "sinkhorn",
+    "strongest",
 ]
