@@ -4,12 +4,13 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodsc import PRODSC, SEDSC
-from prodsc.methods import CPP, MLC, SCAN, TEMI, TURTLE, SENet
+from prodsc.methods import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
 QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}
 
 QUICK_GRAPH = {"n_neighbors": 5, "learning_rate": 1e-2, "scaling": "standard", "device": "cpu"}
+QUICK_BASES = {"subspace_dim": 2, "pretrain_learning_rate": 1e-2, "n_init": 2, "device": "cpu"}
 
 DEEP_BASELINES = [
     CPP(3, **SMALL),
@@ -18,6 +19,8 @@ DEEP_BASELINES = [
     SCAN(3, n_heads=2, n_neighbors=10, epochs=15, self_label_epochs=2, learning_rate=1e-1, device="cpu"),
     TURTLE(3, steps=15, learning_rate=1e-1, inner_learning_rate=1e-1, device="cpu"),
     SENet(3, hidden_sizes=(16,), n_components=16, steps=20, gradient_clip=1.0, n_init=2, **QUICK_GRAPH),
+    DSCNet(3, hidden_size=8, n_components=4, pretrain_epochs=20, epochs=20, learning_rate=1e-2, **QUICK_BASES),
+    EDESC(3, hidden_sizes=(16,), pretrain_epochs=20, steps=20, learning_rate=1e-2, **QUICK_BASES),
 ]
 
 

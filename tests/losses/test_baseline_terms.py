@@ -139,3 +139,40 @@ def test_terms_of_a_dictionary():
     net = sum(0.9 * abs(c) + 0.05 * c**2 for c in C.flatten().tolist()) / 4
     assert float(losses.elastic_net(C, 0.9)) == pytest.approx(net)
     assert gradcheck(lambda C: losses.dictionary_expression(X, C, D) + losses.elastic_net(C, 0.9), C.requires_grad_())
+
+
+def test_basis_affinity_and_its_target():
+    Z, D = unit_rows(6, 4), torch.from_numpy(np.random.default_rng(3).standard_normal((4, 6)))  # k = 3 blocks of r = 2
+    s = np.zeros((6, 3))
+    for i in range(6):
+        for j in range(3):
+            inside = np.linalg.norm(Z[i].numpy() @ D[:, 2 * j : 2 * j + 2].numpy()) ** 2
+            s[i, j] = (inside + 5 * 2) / ((5 + 1) * 2)
+    s /= s.sum(1, keepdims=True)
+    S = losses.basis_affinity(Z, D, 3, 5.0)
+    np.testing.assert_allclose(S, s)
+    target = s**2 / s.sum(0)
+    target /= target.sum(1, keepdims=True)
+    np.testing.assert_allclose(losses.sharpened(S), target)
+    reference = sum(target[i, j] * np.log(target[i, j] / s[i, j]) for i in range(6) for j in range(3)) / 6
+    T = losses.sharpened(S)
+    assert float(losses.divergence(T, S)) == pytest.approx(reference)
+    assert float(losses.divergence(S, S)) == pytest.approx(0, abs=1e-12)
+    assert gradcheck(
+        lambda Z, D: losses.divergence(T, losses.basis_affinity(Z, D, 3, 5.0)), (Z.requires_grad_(), D.requires_grad_())
+    )
+
+
+def test_bases_are_asked_to_be_orthonormal_and_apart():
+    D = torch.from_numpy(np.random.default_rng(3).standard_normal((4, 6)))
+    products = (D.T @ D).numpy()
+    assert float(losses.unit_columns(D)) == pytest.approx(np.linalg.norm(products * np.eye(6) - np.eye(6)))
+    outside = products * (1 - np.kron(np.eye(3), np.ones((2, 2))))
+    assert float(losses.overlap(D, 3)) == pytest.approx(np.linalg.norm(outside))
+    assert float(losses.overlap(torch.eye(6), 3)) == 0
+    assert gradcheck(lambda D: losses.unit_columns(D) + losses.overlap(D, 3), D.requires_grad_())
+
+
+def test_mean_square():
+    X, X_hat = unit_rows(4, 3), unit_rows(4, 3, 1)
+    assert float(losses.mean_square(X, X_hat)) == pytest.approx(np.mean((X.numpy() - X_hat.numpy()) ** 2))

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from prodsc import load, metrics
-from prodsc.methods import CPP, MLC, SCAN, TEMI, TURTLE, SENet
+from prodsc.methods import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
 from prodsc.training import Callback
 
 NETWORK = {"n_components": 8, "epochs": 15, "n_init": 2, "device": "cpu"}
 QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}
+BASES = {"subspace_dim": 2, "pretrain_learning_rate": 1e-2, "n_init": 2, "device": "cpu"}
 METHODS = {
     "cpp": CPP(3, hidden_size=16, warmup_steps=5, **NETWORK),
     "cpp-shared": CPP(3, heads="shared", hidden_size=16, warmup_steps=5, **NETWORK),
@@ -20,6 +21,8 @@ METHODS = {
     "senet": SENet(
         3, hidden_sizes=(16,), n_components=16, steps=60, gradient_clip=1.0, n_neighbors=6, n_init=2, device="cpu"
     ),
+    "dsc-net": DSCNet(3, hidden_size=16, n_components=8, pretrain_epochs=10, epochs=60, learning_rate=1e-2, **BASES),
+    "edesc": EDESC(3, hidden_sizes=(16,), pretrain_epochs=40, steps=40, learning_rate=1e-2, **BASES),
 }
 each = pytest.mark.parametrize("name", METHODS)
 

@@ -10,7 +10,7 @@ Bases = Float[Tensor, "d kr"]  # k blocks of r columns, one block per cluster
 
 
 def basis_affinity(Z: Rows, D: Bases, k: int, smoothing: float) -> Rows:
-    """s_ij = (|z_i'D_j|^2 + eta r) / ((eta + 1) r), rows scaled to sum 1; eta is the smoothing, r the columns of D_j."""
+    """s_ij = (|z_i'D_j|^2 + eta r) / ((eta + 1) r), rows scaled to sum 1; eta: the smoothing, r: the columns of D_j."""
     r = D.shape[1] // k
     s = ((Z @ D).square().unflatten(1, (k, r)).sum(2) + smoothing * r) / ((smoothing + 1) * r)
     return s / s.sum(1, keepdim=True)

@@ -26,8 +26,9 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
 
     An autoencoder with codes z of k r dimensions, r = subspace_dim, and bases D_j of r columns each:
 
-        s_ij = (|z_i'D_j|^2 + smoothing r) / ((smoothing + 1) r), rows scaled to sum 1;   target T: s^2 / sum_i s, likewise
         MSE(X, X_hat) + kl_weight KL(T || S) + orthogonality (||D'D * I - I|| + ||D'D outside the blocks||)
+
+        s_ij = (|z_i'D_j|^2 + smoothing r) / ((smoothing + 1) r),   t_ij = s_ij^2 / sum_i s_ij,   rows scaled to sum 1
 
     The label of a row is the largest s. See docs/methods/edesc.md.
     """

@@ -1,4 +1,4 @@
-"""From a free matrix C of self-expression to an affinity: DSC-Net's steps, after efficient dense subspace clustering."""
+"""From a free matrix C of self-expression to an affinity, by the steps that DSC-Net takes."""
 
 import torch
 from torch.nn.functional import normalize
