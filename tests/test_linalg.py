@@ -41,3 +41,53 @@ def test_multiplicity_is_found():
     values, _ = linalg.smallest_eigenvectors(A.sum(1).diag() - A, 6)
     assert (values[:5].abs() < 1e-3).all()
     assert values[5] > 1
+
+
+def blocks(n_blocks=8, size=60, seed=0):
+    """The Laplacian of nearly separate groups: the first eigenvalues are small, with a gap after them."""
+    rng = np.random.default_rng(seed)
+    A = rng.random((n_blocks * size,) * 2) * 0.02
+    for i in range(n_blocks):
+        A[i * size : (i + 1) * size, i * size : (i + 1) * size] = rng.random((size, size))
+    A = torch.from_numpy(A + A.T)
+    return A.sum(1).diag() - A
+
+
+def near(U, by=0.02, seed=1):
+    return U + by * torch.from_numpy(np.random.default_rng(seed).standard_normal(U.shape)).to(U)
+
+
+def exact_is_off(*_):
+    raise AssertionError("solved anew")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_start_is_refined(monkeypatch, dtype):
+    L = blocks().to(dtype)
+    values, U = linalg.smallest_eigenvectors(L, 8)
+    monkeypatch.setattr(linalg, "_lanczos", exact_is_off)
+    monkeypatch.setattr(linalg, "_lapack_subset", exact_is_off)
+    begun = near(U)
+    refined, V = linalg.smallest_eigenvectors(L, 8, start=begun)
+    torch.testing.assert_close(V.T @ V, torch.eye(8, dtype=dtype), atol=1e-5, rtol=0)
+    assert -1e-4 <= refined.sum() - values.sum() <= 1e-3 * values.sum()  # Ky Fan: from above
+    Q = torch.linalg.qr(begun).Q
+    assert torch.trace(Q.T @ L @ Q) > 1.05 * values.sum()  # the start itself was not good enough
+
+
+def test_a_tight_refinement_finds_the_eigenvectors(monkeypatch):
+    monkeypatch.setattr(linalg, "REFINED", 1e-7)
+    monkeypatch.setattr(linalg, "REFINEMENTS", 100)
+    L = blocks()
+    values, U = linalg.smallest_eigenvectors(L, 8)
+    refined, V = linalg._lobpcg(L, near(U, by=1.0))
+    np.testing.assert_allclose(refined, values, atol=1e-8)
+    np.testing.assert_allclose(np.linalg.svd((U.T @ V).numpy())[1], 1, atol=1e-8)
+
+
+def test_a_poor_start_is_not_used():
+    M = symmetric(400)  # no gap to speak of
+    start = torch.from_numpy(np.random.default_rng(1).standard_normal((400, 10)))
+    assert linalg._lobpcg(M, start) is None
+    values, _ = linalg.smallest_eigenvectors(M, 10, start=start)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(M.numpy())[:10], atol=1e-8)

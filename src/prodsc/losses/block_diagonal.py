@@ -1,7 +1,12 @@
 """L3 of the paper: the regulariser that asks the affinity graph for k components."""
 
+import torch
+from torch import Tensor
+
 from prodsc.linalg import smallest_eigenvectors
 from prodsc.types import Affinity, Scalar, Square
+
+EXACT_EVERY = 50  # batches: a refined subspace could miss an eigenvector that has only now become small
 
 
 def laplacian(A: Affinity) -> Square:
@@ -16,4 +21,33 @@ def block_diagonal(A: Affinity, k: int) -> Scalar:
     """
     L = laplacian(A)
     _, U = smallest_eigenvectors(L.detach(), k)  # Ky Fan: U attains the minimum, so no gradient through the solver
-    return ((L @ U) * U).sum() / len(A)  # tr(U'LU) in O(n^2 k)
+    return energy(L, U)
+
+
+def energy(L: Square, U: Tensor) -> Scalar:
+    """tr(U'LU) / n in O(n^2 k); for any orthonormal U at least (1/n) times the k smallest eigenvalues of L."""
+    return ((L @ U) * U).sum() / len(L)
+
+
+class RememberedBlockDiagonal:
+    """`block_diagonal` that starts each eigenproblem from the eigenvectors its rows had when they were last seen.
+
+    The graph of a batch changes little between steps, and the eigenvectors of a batch are near those of all rows
+    restricted to it. What is remembered is one row per data row, rotated to agree with what was there before.
+    """
+
+    def __init__(self, n_rows: int, k: int):
+        self.memory = torch.zeros(n_rows, k)
+        self.calls = 0
+
+    def __call__(self, A: Affinity, rows: Tensor) -> Scalar:
+        """The term for the graph of these data rows."""
+        L = laplacian(A)
+        old = self.memory[rows].to(L)
+        known = self.calls % EXACT_EVERY > 0 and bool(old.any(1).all())
+        _, U = smallest_eigenvectors(L.detach(), old.shape[1], start=old if known else None)
+        if U.shape == old.shape:  # a batch smaller than k has fewer eigenvectors: nothing to remember
+            left, _, right = torch.linalg.svd(U.T @ old)
+            self.memory[rows] = (U @ (left @ right)).to(self.memory)
+        self.calls += 1
+        return energy(L, U)
