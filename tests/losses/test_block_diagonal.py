@@ -41,8 +41,7 @@ def test_remembered_follows_the_exact_term(monkeypatch, size):
         reference = float(exact(A, K))
         del calls[solved:]  # the reference solves too
         assert reference - 1e-9 <= value <= 1.02 * reference + 1e-9  # Ky Fan: never below
-    # Once for all rows; while batches still bring rows never seen, more often.
-    assert len(calls) == 1 if size == N else len(calls) < 8
+    assert len(calls) == 1 if size == N else len(calls) < 6  # while batches bring many rows never seen, more often
 
 
 def test_gradient_is_that_of_the_exact_term():
