@@ -243,8 +243,7 @@ def cost(trial: Trial, checkpoint: Path) -> Measured:
     each = np.diff(clock.ends)
     if not len(each):
         raise InputError("cost needs at least two epochs of training to time one.")
-    numbers = {"seconds an epoch": float(np.median(each)), "peak_memory_mb": peak_memory_mb()}
-    return Measured(numbers | {"fit seconds": done.seconds}, notes=done.notes)
+    return Measured({"seconds": float(np.median(each)), "MiB": peak_memory_mb()}, notes=done.notes)
 
 
 def sphere(trial: Trial, checkpoint: Path) -> Measured:
