@@ -58,7 +58,7 @@ def test_exact_again_every_so_often(monkeypatch):
     A = self_expression(drifting_rows(0), 0.1).A
     wrong = torch.linalg.eigh(laplacian(A))[1][:, -K:]  # eigenvectors too, but the largest: the residual is zero
     term, rows = RememberedBlockDiagonal(N, K), torch.arange(N)
-    term.memory, term.calls = wrong.float(), 2
+    term.memory, term.calls = wrong.float(), torch.tensor(2)
     assert float(term(A, rows)) == pytest.approx(float(exact(A, K)), abs=1e-6)
 
 

@@ -402,3 +402,12 @@ def test_scores_recover_subspaces():
     X, y = union_of_subspaces(n_per_class=100, dimension=3, ambient=30)
     labels = PRODSC(3, **SMALL | {"epochs": 60}).fit_predict(X)
     assert adjusted_rand_score(y, labels) > 0.9
+
+
+def test_the_encoder_may_move_more_slowly(blobs):
+    """learning_rate_encoder is the encoder's alone: next to nothing leaves it where it was."""
+    X, _ = blobs
+    start = PRODSC(3, **SMALL | {"epochs": 0, "warmup_steps": 0}).fit(X).network_
+    slow = PRODSC(3, **SMALL, learning_rate_encoder=1e-12, weight_decay=0.0).fit(X).network_
+    torch.testing.assert_close(slow.encoder[0].weight, start.encoder[0].weight)
+    assert not torch.allclose(slow.f.weight, start.f.weight)

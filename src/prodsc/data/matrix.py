@@ -13,7 +13,7 @@ from torch import Tensor
 from prodsc.data.readers import read
 from prodsc.errors import InputError
 
-Scaling = Literal["unit", "standard", "none"]
+Scaling = Literal["unit", "standard", "none", "raw"]
 SCALINGS: tuple[str, ...] = get_args(Scaling)
 CHUNK_BYTES = 8 * 2**20  # of float32: what one look at a memory map may cost
 
@@ -44,7 +44,7 @@ class Rows:
         raw = self.array[rows]
         X = torch.from_numpy(np.array(raw, dtype=np.float32))
         if self.array.ndim > 2:
-            return as_images(X, self.array.dtype)
+            return as_images(X, bytes_to_unit=self.array.dtype == np.uint8 and self.scaling != "raw")
         if self.scaling == "unit":
             return torch.nn.functional.normalize(X)
         if self.scaling == "standard":
@@ -58,12 +58,12 @@ class Rows:
             yield self[rows]
 
 
-def as_images(X: Tensor, dtype: np.dtype) -> Tensor:
-    """n x channels x height x width in [0, 1]: a missing channel is added, trailing channels moved, bytes scaled."""
+def as_images(X: Tensor, bytes_to_unit: bool) -> Tensor:
+    """n x channels x height x width: a missing channel is added, trailing channels moved, bytes scaled to [0, 1]."""
     X = X[:, None] if X.ndim == 3 else X
     if X.shape[-1] in (1, 3) and X.shape[1] not in (1, 3):
         X = X.permute(0, 3, 1, 2)
-    return X / 255 if dtype == np.uint8 else X
+    return X / 255 if bytes_to_unit else X
 
 
 def as_array(X: Any, *, what: str = "X") -> np.ndarray:

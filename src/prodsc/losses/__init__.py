@@ -1,6 +1,6 @@
 """TERMS: one file per term, each a function of tensors whose docstring is its equation; objective.py adds them up."""
 
-from prodsc.losses.block_diagonal import block_diagonal, laplacian
+from prodsc.losses.block_diagonal import RememberedBlockDiagonal, block_diagonal, laplacian
 from prodsc.losses.coding_rate import coding_rate, nuclear_spread, scale
 from prodsc.losses.coding_rate_parts import coding_length, coding_rate_parts
 from prodsc.losses.dictionary import dictionary_expression, elastic_net
@@ -23,6 +23,7 @@ from prodsc.losses.turtle import fitted_classifier
 __all__ = [
     "LossReport",
     "Objective",
+    "RememberedBlockDiagonal",
     "Term",
     "basis_affinity",
     "block_diagonal",

@@ -1,7 +1,7 @@
 """L3 of the paper: the regulariser that asks the affinity graph for k components."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prodsc.linalg import smallest_eigenvectors
 from prodsc.types import Affinity, Scalar, Square
@@ -29,22 +29,27 @@ def energy(L: Square, U: Tensor) -> Scalar:
     return ((L @ U) * U).sum() / len(L)
 
 
-class RememberedBlockDiagonal:
+class RememberedBlockDiagonal(nn.Module):
     """`block_diagonal` that starts each eigenproblem from the eigenvectors its rows had when they were last seen.
 
     The graph of a batch changes little between steps, and the eigenvectors of a batch are near those of all rows
-    restricted to it. What is remembered is one row per data row, rotated to agree with what was there before.
+    restricted to it. What is remembered is one row per data row, rotated to agree with what was there before. A module,
+    so that a checkpoint of the network it is part of has the memory too.
     """
 
-    def __init__(self, n_rows: int, k: int):
-        self.memory = torch.zeros(n_rows, k)
-        self.calls = 0
+    memory: Tensor
+    calls: Tensor
 
-    def __call__(self, A: Affinity, rows: Tensor) -> Scalar:
+    def __init__(self, n_rows: int, k: int):
+        super().__init__()
+        self.register_buffer("memory", torch.zeros(n_rows, k))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, A: Affinity, rows: Tensor) -> Scalar:
         """The term for the graph of these data rows."""
         L = laplacian(A)
         old = self.memory[rows].to(L)
-        known = self.calls % EXACT_EVERY > 0 and bool(old.any(1).double().mean() > 0.7)
+        known = int(self.calls) % EXACT_EVERY > 0 and bool(old.any(1).double().mean() > 0.7)
         _, U = smallest_eigenvectors(L.detach(), old.shape[1], start=old if known else None)
         if U.shape == old.shape:  # a batch smaller than k has fewer eigenvectors: nothing to remember
             left, _, right = torch.linalg.svd(U.T @ old)

@@ -1,6 +1,7 @@
 """From parameters to the pieces of a fit: network, objective, phases. Pure functions of an estimator's parameters."""
 
 import copy
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,22 @@ from torch import Tensor, nn
 from prodsc import losses
 from prodsc.errors import ParameterError
 from prodsc.losses import Objective, Term
-from prodsc.nn import ConvDecoder, ConvEncoder, Network, built, enliven, head, initialise_autoencoder, mlp
+from prodsc.nn import (
+    ConvDecoder,
+    ConvEncoder,
+    Network,
+    Whitening,
+    built,
+    enliven,
+    head,
+    identity_head,
+    initialise_autoencoder,
+    mlp,
+)  # fmt: skip
 from prodsc.selfexpression import SelfExpression, self_expression
 from prodsc.theory import gamma_safe
 from prodsc.training import Batches, Phase, Step
-from prodsc.types import Rows
+from prodsc.types import Rows, Scalar
 
 if TYPE_CHECKING:
     from prodsc.methods.pro_dsc import PRODSC
@@ -45,6 +57,14 @@ def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
         encoder = nn.Identity()
     with torch.no_grad():
         width = encoder.eval()(sample).flatten(1).shape[1]
+    if p.start == "whitened":
+        if p.encoder == "mlp":
+            raise ParameterError(
+                "start='whitened' freezes the encoder, and an mlp has not learned anything yet. "
+                "Use it with encoder='conv', 'none' or a module of your own."
+            )
+        size = p.n_components
+        return Network(encoder, identity_head(size), identity_head(size), decoder, Whitening(width, size))
     f, h = (built(lambda: head(width, p.n_components, p.head_hidden_size), generator) for _ in "fh")
     return Network(encoder, f, h, decoder)
 
@@ -69,7 +89,7 @@ def build_objective(p: "PRODSC", gamma: float) -> Objective[Step]:
         "nuclear": Term("nuclear_spread", 1.0, lambda s: losses.nuclear_spread(s.Z)),
     }
     regulariser: dict[str, Term[Step]] = {
-        "block-diagonal": Term("block_diagonal", p.beta, lambda s: losses.block_diagonal(s.A, k)),
+        "block-diagonal": Term("block_diagonal", p.beta, block_term(p, k)),
         "l1": Term("l1", p.beta, lambda s: losses.l1(s.C)),
         "frobenius": Term("frobenius", p.beta, lambda s: losses.frobenius(s.C)),
         "nuclear": Term("nuclear", p.beta, lambda s: losses.nuclear(s.C)),
@@ -81,6 +101,13 @@ def build_objective(p: "PRODSC", gamma: float) -> Objective[Step]:
         regulariser.get(p.regulariser),
     ]
     return Objective(*(term for term in terms if term is not None))
+
+
+def block_term(p: "PRODSC", k: int) -> Callable[[Step], Scalar]:
+    """The regulariser with an exact eigensolver, or with the one that remembers (it lives in the network)."""
+    if p.eigensolver == "exact":
+        return lambda s: losses.block_diagonal(s.A, k)
+    return lambda s: s.network.memory(s.A, torch.from_numpy(s.rows))  # type: ignore[operator]
 
 
 def build_phases(p: "PRODSC", objective: Objective[Step], n_rows: int, seed: int) -> list[Phase]:
@@ -95,12 +122,21 @@ def build_phases(p: "PRODSC", objective: Objective[Step], n_rows: int, seed: int
     if "reconstruction" in objective.terms and p.pretrain_epochs:
         steps = p.pretrain_epochs * batches[0].per_epoch
         phases.append(Phase("pre-train", steps, ("reconstruction",), batches[0], partial(_adam, p)))
-    if warm and p.warmup_steps:
+    if warm and p.warmup_steps and p.start == "warm-up":
         phases.append(Phase("warm-up", p.warmup_steps, tuple(warm), batches[1], partial(_sgd, p)))
         phases.append(Phase("joint", epochs * per_epoch, tuple(joint), batches[2], on_enter=Network.copy_z_to_y))
     else:  # the paper's "0 warm-up" means no weight copy either
-        phases.append(Phase("joint", epochs * per_epoch, tuple(joint), batches[2], partial(_sgd, p)))
+        start = partial(whiten, p) if p.start == "whitened" else None
+        phases.append(Phase("joint", epochs * per_epoch, tuple(joint), batches[2], partial(_sgd, p), start))
     return phases
+
+
+def whiten(p: "PRODSC", network: Network) -> None:
+    """The closed form of warm-up, from all training rows."""
+    assert network.whitening is not None
+    network.eval()
+    with torch.inference_mode():
+        network.whitening.fit(network.encoder(X.to(p.device_)).flatten(1) for X in p._training_rows.chunks())
 
 
 def _adam(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
@@ -110,8 +146,9 @@ def _adam(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
 def _sgd(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
     lr_encoder = p.learning_rate if p.learning_rate_encoder is None else p.learning_rate_encoder
     lr_h = p.learning_rate if p.learning_rate_h is None else p.learning_rate_h
+    frozen = network.whitening is not None
     groups: list[dict[str, Any]] = [
-        {"params": [*network.encoder.parameters()], "lr": lr_encoder},
+        {"params": [] if frozen else [*network.encoder.parameters()], "lr": lr_encoder},
         {"params": [*network.f.parameters()]},
         {"params": [*network.h.parameters()], "lr": lr_h, "weight_decay": p.weight_decay_h},
     ]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from prodsc.data.matrix import Rows
 from prodsc.graph import spectral_partition
 from prodsc.losses import Objective, Term, coding_length, coding_rate_parts
+from prodsc.methods.building import expressed
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.nn import Network
 from prodsc.selfexpression import gram, sinkhorn
@@ -41,6 +42,8 @@ class CPP(PRODSC):
     regulariser = "none"
     regulariser_k: int | None = None
     learning_rate_encoder: float | None = None
+    start = "warm-up"
+    eigensolver = "exact"
 
     def __init__(
         self,
@@ -136,7 +139,8 @@ class MembershipStep(Step):
     """X -> H -> Z, Y -> Pi of one batch."""
 
     def __init__(self, model: CPP, X: Tensor):
-        self.network, self.X, self.model = model.network_, X, model
+        super().__init__(model.network_, X, lambda Y: expressed(model, Y))
+        self.model = model
 
     @cached_property
     def Pi(self) -> Square:

@@ -23,6 +23,8 @@ ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
 REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
 LABEL_AFFINITIES = ("gram", "coefficients")
 HEADS = ("separate", "shared")
+STARTS = ("warm-up", "whitened")
+EIGENSOLVERS = ("exact", "remembered")
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -124,7 +126,9 @@ PARAMETERS = (
     _count("pretrain_epochs", 0, "epochs of reconstruction for the conv pre-feature"),
     _count("pretrain_batch_size", 1, "rows in a batch of pre-training"),
     _positive("pretrain_learning_rate", "Adam's learning rate in pre-training"),
-    _choice("scaling", SCALINGS, "of feature rows: unit length, standardised columns, or none"),
+    _choice(
+        "scaling", SCALINGS, "of feature rows: unit length, standardised columns, or none; raw: images keep 0 to 255"
+    ),
     _positive("eta", "temperature of |S|/eta: smaller is sparser"),
     _choice("normaliser", NORMALISERS, "of |S|/eta: row softmax, or Sinkhorn with `half_steps`"),
     _count("half_steps", 1, "half-steps of the sinkhorn normaliser"),
@@ -138,6 +142,8 @@ PARAMETERS = (
     _count("batch_size", 2, "rows in a batch (n)"),
     _count("epochs", 0, "passes over the data in the joint phase; 'auto': enough for 100 steps", also="auto"),
     _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
+    _choice("start", STARTS, "of the heads: trained by warm-up, or whitened in closed form, the encoder then frozen"),
+    _choice("eigensolver", EIGENSOLVERS, "of the regulariser: exact, or refined from what is remembered of each row"),
     _positive("learning_rate", "of the pre-feature and f"),
     _optional(_positive("learning_rate_encoder", "of the pre-feature"), "learning_rate"),
     _optional(_positive("learning_rate_h", "of h"), "learning_rate"),

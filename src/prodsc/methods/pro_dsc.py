@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from prodsc.data.matrix import Rows
 from prodsc.graph import CoefficientKernel, GramKernel, Kernel, spectral_partition
-from prodsc.losses import Objective
+from prodsc.losses import Objective, RememberedBlockDiagonal
 from prodsc.methods import model_file
 from prodsc.methods.building import build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
@@ -67,6 +67,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         batch_size: int = 1024,
         epochs: int | str = "auto",
         warmup_steps: int = 50,
+        start: str = "warm-up",
+        eigensolver: str = "exact",
         learning_rate: float = 1e-3,
         learning_rate_encoder: float | None = None,
         learning_rate_h: float | None = None,
@@ -105,6 +107,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.batch_size = batch_size
         self.epochs = epochs
         self.warmup_steps = warmup_steps
+        self.start = start
+        self.eigensolver = eigensolver
         self.learning_rate = learning_rate
         self.learning_rate_encoder = learning_rate_encoder
         self.learning_rate_h = learning_rate_h
@@ -133,6 +137,11 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
                 stacklevel=4,
             )
         self.gamma_ = used_gamma(self, min(len(rows), self.batch_size))
+        self._training_rows = rows  # of this fit; `_finish` lets go of them
+        self._frozen: Tensor | None = None
+        if self.eigensolver == "remembered":
+            memory = RememberedBlockDiagonal(len(rows), min(self.regulariser_k or self.n_clusters, len(rows)))
+            self.network_.memory = memory.to(self.device_)
 
     def _objective(self) -> Objective[Step]:
         """The list of terms that makes the method."""
@@ -142,13 +151,22 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return build_phases(self, objective, n_rows, self.seed_)
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> Step:
-        return Step(self.network_, rows[phase.batches[t]].to(self.device_), lambda Y: expressed(self, Y))
+        batch = phase.batches[t]
+        H = None
+        if self.start == "whitened" and phase.name == "joint":  # then the encoder is frozen: one pass is enough
+            if self._frozen is None:
+                self._frozen = self._encoded(rows)
+            H = self._frozen[torch.from_numpy(batch)]
+        X = rows[batch].to(self.device_) if H is None else H
+        return Step(self.network_, X, lambda Y: expressed(self, Y), batch, H)
 
     def _listeners(self) -> list[Callback]:
         return [CollapseGuard(self.on_collapse, self.eps)]  # type: ignore[arg-type]
 
     def _finish(self, training: Training, rows: Rows) -> None:
         self.gamma_ = training.objective.weights["self_expression"]
+        del self._training_rows, self._frozen
+        self.network_.memory = None
         self._label(rows)
 
     def _label(self, rows: Rows) -> None:
@@ -203,6 +221,11 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
                 H = self.network_.encode(X.to(self.device_))
                 parts.append((self.network_.z(H), self.network_.y(H)))
         return torch.cat([Z for Z, _ in parts]), torch.cat([Y for _, Y in parts])
+
+    def _encoded(self, rows: Rows) -> Tensor:
+        """H of all rows, for an encoder that does not change any more."""
+        with torch.no_grad():
+            return torch.cat([self.network_.encode(X.to(self.device_)) for X in rows.chunks()])
 
     def _takes_images(self, array: np.ndarray) -> bool:
         return self.encoder == "conv" or (isinstance(self.encoder, nn.Module) and array.ndim > 2)

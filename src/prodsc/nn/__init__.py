@@ -2,17 +2,19 @@
 
 from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
 from prodsc.nn.encoders import ConvDecoder, ConvEncoder, enliven, initialise_autoencoder, mlp
-from prodsc.nn.network import Network, built, head
+from prodsc.nn.network import Network, Whitening, built, head, identity_head
 
 __all__ = [
     "Autoencoder",
     "ConvDecoder",
     "ConvEncoder",
     "Network",
+    "Whitening",
     "built",
     "conv_autoencoder",
     "enliven",
     "head",
+    "identity_head",
     "initialise_autoencoder",
     "mlp",
     "mlp_autoencoder",

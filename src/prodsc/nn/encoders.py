@@ -104,7 +104,7 @@ def enliven(autoencoder: nn.Sequential, images: Tensor, generator: torch.Generat
 
 
 def initialise_autoencoder(module: nn.Module, generator: torch.Generator) -> None:
-    """Xavier's weights and no biases, as DSC-Net starts: fewer channels die in training than from PyTorch's default."""
+    """Xavier's weights and zero biases, as DSC-Net starts, drawn from `generator`."""
     for part in module.modules():
         if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d)):
             nn.init.xavier_uniform_(part.weight, generator=generator)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 
+import numpy as np
 from torch import Tensor
 
 from prodsc.nn import Network
@@ -13,12 +14,20 @@ from prodsc.types import Affinity, Rows, Square
 class Step:
     """X -> H -> Z, Y -> C, A of one batch."""
 
-    def __init__(self, network: Network, X: Tensor, express: Callable[[Rows], SelfExpression]):
-        self.network, self.X, self._express = network, X, express
+    def __init__(
+        self,
+        network: Network,
+        X: Tensor,
+        express: Callable[[Rows], SelfExpression],
+        rows: np.ndarray | None = None,
+        H: Rows | None = None,
+    ):
+        """`rows` are the numbers of the batch's rows in the data; a given H is that of a frozen encoder."""
+        self.network, self.X, self._express, self.rows, self._H = network, X, express, rows, H
 
     @cached_property
     def H(self) -> Rows:
-        return self.network.encode(self.X)
+        return self.network.encode(self.X) if self._H is None else self._H
 
     @cached_property
     def Z(self) -> Rows:
@@ -42,5 +51,4 @@ class Step:
 
     @cached_property
     def X_hat(self) -> Tensor:
-        assert self.network.decoder is not None  # only a phase on reconstruction asks, and only with a decoder
-        return self.network.decoder(self.H)
+        return self.network.reconstruct(self.X)
