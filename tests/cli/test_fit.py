@@ -183,6 +183,19 @@ def test_usage(data, tmp_path):
     assert "gamma = 75" in prodsc("recipes", "orl").stdout
 
 
+def test_a_named_data_set_is_fitted_and_resumed_by_name(tmp_path):
+    """synthetic-pole is computed, so there is no file: the run keeps its name."""
+    done = prodsc("fit", "synthetic-pole", "-k", 2, "--out", tmp_path / "run", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "ACC" in done.stdout
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["file"] == "synthetic-pole"
+    assert "did you mean 'synthetic-pole'?" in sentence(
+        prodsc("fit", "synthetic-pol", "-k", 2, "--out", tmp_path / "x")
+    )
+    words = ("fit", "synthetic-pole", "-k", 2, "--labels", "y", "--out", tmp_path / "y")
+    assert "which has its own" in sentence(prodsc(*words))
+
+
 # ---- bad input -----------------------------------------------------------------------------------------------------
 
 
