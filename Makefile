@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint clean
 
 demo: $(INSTALLED)  ## cluster the digits that ship with scikit-learn: a table and a page with pictures
 	$(BIN)/python examples/digits.py
 
 test: $(INSTALLED) lint  ## everything that must hold
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadscope  # two workers of one thread each
 
 test-slow: $(INSTALLED)  ## minutes of training on real data
 	$(BIN)/python -m pytest -m slow
