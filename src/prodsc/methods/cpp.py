@@ -20,6 +20,8 @@ from prodsc.training import Callback, Phase, Step, Training
 from prodsc.types import Rows as RowsOf
 from prodsc.types import Square
 
+AUTO_STEPS = 250  # of the joint phase, when epochs="auto": at 100 the objective still falls
+
 
 class CPP(PRODSC):
     """Clustering by the principle of rate reduction on frozen features (CPP, ICLR 2024).
@@ -30,20 +32,6 @@ class CPP(PRODSC):
 
     Training does not depend on n_clusters; `choose_k` finds one afterwards. See docs/methods/cpp.md.
     """
-
-    # Choices of PRO-DSC that CPP does not have: its shared pieces read them.
-    encoder: str | nn.Module = "mlp"
-    head_hidden_size: int | None = None
-    pretrain_batch_size = 1
-    normaliser = "sinkhorn"
-    coefficient_form = "symmetric"
-    gamma: float | str = 0.0  # no term of self-expression
-    anti_collapse = "coding-rate"
-    regulariser = "none"
-    regulariser_k: int | None = None
-    learning_rate_encoder: float | None = None
-    start = "warm-up"
-    eigensolver = "exact"
 
     def __init__(
         self,
@@ -60,7 +48,7 @@ class CPP(PRODSC):
         batch_size: int = 1024,
         epochs: int | str = "auto",
         warmup_steps: int = 50,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
         learning_rate_h: float | None = None,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
@@ -72,29 +60,36 @@ class CPP(PRODSC):
         device: str = "auto",
         verbose: int = 0,
     ):
-        self.n_clusters = n_clusters
+        super().__init__(  # the choices of PRO-DSC that CPP does not have are made here: the shared pieces read them
+            n_clusters,
+            encoder="mlp",
+            hidden_size=hidden_size,
+            n_components=n_components,
+            scaling=scaling,
+            eta=eta,
+            normaliser="sinkhorn",
+            half_steps=half_steps,
+            gamma=0.0,
+            beta=beta,
+            eps=eps,
+            anti_collapse="coding-rate",
+            regulariser="none",
+            batch_size=batch_size,
+            epochs=epochs,
+            warmup_steps=warmup_steps,
+            learning_rate=learning_rate,
+            learning_rate_h=learning_rate_h,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            weight_decay_h=weight_decay_h,
+            label_affinity=label_affinity,
+            max_landmarks=max_landmarks,
+            n_init=n_init,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
         self.heads = heads
-        self.hidden_size = hidden_size
-        self.n_components = n_components
-        self.scaling = scaling
-        self.eta = eta
-        self.half_steps = half_steps
-        self.beta = beta
-        self.eps = eps
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.warmup_steps = warmup_steps
-        self.learning_rate = learning_rate
-        self.learning_rate_h = learning_rate_h
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.weight_decay_h = weight_decay_h
-        self.label_affinity = label_affinity
-        self.max_landmarks = max_landmarks
-        self.n_init = n_init
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
 
     def _network(self, sample: Tensor) -> Network:
         network = super()._network(sample)
@@ -108,8 +103,11 @@ class CPP(PRODSC):
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        phases = super()._phases(objective, n_rows)
-        return phases if self.heads == "separate" else [replace(phase, on_enter=None) for phase in phases]
+        *before, joint = super()._phases(objective, n_rows)
+        if isinstance(self.epochs, str):
+            per_epoch = joint.batches.per_epoch
+            joint = replace(joint, steps=-(-AUTO_STEPS // per_epoch) * per_epoch)
+        return [*before, joint if self.heads == "separate" else replace(joint, on_enter=None)]
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> "MembershipStep":
         return MembershipStep(self, rows[phase.batches[t]].to(self.device_))

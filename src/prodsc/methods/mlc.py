@@ -11,8 +11,6 @@ class MLC(CPP):
     The defaults are the setting of PRO-DSC's figure on synthetic data: two or three dimensions in, the sphere out.
     """
 
-    encoder = "none"
-
     def __init__(
         self,
         n_clusters: int = 8,
@@ -40,26 +38,29 @@ class MLC(CPP):
         device: str = "auto",
         verbose: int = 0,
     ):
-        self.n_clusters = n_clusters
-        self.heads = heads
+        super().__init__(
+            n_clusters,
+            heads=heads,
+            n_components=n_components,
+            scaling=scaling,
+            eta=eta,
+            half_steps=half_steps,
+            beta=beta,
+            eps=eps,
+            batch_size=batch_size,
+            epochs=epochs,
+            warmup_steps=warmup_steps,
+            learning_rate=learning_rate,
+            learning_rate_h=learning_rate_h,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            weight_decay_h=weight_decay_h,
+            label_affinity=label_affinity,
+            max_landmarks=max_landmarks,
+            n_init=n_init,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.encoder = "none"
         self.head_hidden_size = head_hidden_size
-        self.n_components = n_components
-        self.scaling = scaling
-        self.eta = eta
-        self.half_steps = half_steps
-        self.beta = beta
-        self.eps = eps
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.warmup_steps = warmup_steps
-        self.learning_rate = learning_rate
-        self.learning_rate_h = learning_rate_h
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.weight_decay_h = weight_decay_h
-        self.label_affinity = label_affinity
-        self.max_landmarks = max_landmarks
-        self.n_init = n_init
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose

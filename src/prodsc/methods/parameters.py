@@ -140,7 +140,7 @@ PARAMETERS = (
     _choice("regulariser", REGULARISERS, "r(C)"),
     _optional(_count("regulariser_k", 1, "k of the block-diagonal regulariser"), "n_clusters"),
     _count("batch_size", 2, "rows in a batch (n)"),
-    _count("epochs", 0, "passes over the data in the joint phase; 'auto': enough for 100 steps", also="auto"),
+    _count("epochs", 0, "passes over the data in the joint phase; 'auto': enough for 100 steps (CPP: 250)", also="auto"),
     _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
     _choice("start", STARTS, "of the heads: trained by warm-up, or whitened in closed form, the encoder then frozen"),
     _choice("eigensolver", EIGENSOLVERS, "of the regulariser: exact, or refined from what is remembered of each row"),
