@@ -5,6 +5,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodsc import PRODSC, SEDSC
 from prodsc.methods import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
+from prodsc.methods.k_means import KMeansClusterer, SphericalKMeans
+from prodsc.methods.spectral import SpectralClusterer
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
 QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}
@@ -12,6 +14,11 @@ QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "dev
 QUICK_GRAPH = {"n_neighbors": 5, "learning_rate": 1e-2, "scaling": "standard", "device": "cpu"}
 QUICK_BASES = {"subspace_dim": 2, "pretrain_learning_rate": 1e-2, "n_init": 2, "device": "cpu"}
 
+CLASSICAL = [
+    KMeansClusterer(3, n_init=2, device="cpu"),
+    SphericalKMeans(3, n_init=2, device="cpu"),
+    SpectralClusterer(3, n_init=2, device="cpu"),
+]
 DEEP_BASELINES = [
     CPP(3, **SMALL),
     MLC(3, head_hidden_size=8, epochs=3, warmup_steps=2, n_init=2, device="cpu"),
@@ -26,6 +33,6 @@ DEEP_BASELINES = [
 
 @pytest.mark.filterwarnings("ignore:.*rows of zeros only:UserWarning", "ignore:.*row of zeros only:UserWarning")
 @pytest.mark.filterwarnings("ignore:only 1 of n_clusters=2 clusters have rows:UserWarning")
-@parametrize_with_checks([PRODSC(n_clusters=3, **SMALL), SEDSC(n_clusters=3, **SMALL), *DEEP_BASELINES])
+@parametrize_with_checks([PRODSC(n_clusters=3, **SMALL), SEDSC(n_clusters=3, **SMALL), *CLASSICAL, *DEEP_BASELINES])
 def test_estimator_contract(estimator, check):
     check(estimator)

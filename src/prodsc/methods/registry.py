@@ -10,6 +10,7 @@ from prodsc.methods.base import Clusterer
 from prodsc.methods.cpp import CPP
 from prodsc.methods.dsc_net import DSCNet
 from prodsc.methods.edesc import EDESC
+from prodsc.methods.k_means import KMeansClusterer, SphericalKMeans
 from prodsc.methods.mlc import MLC
 from prodsc.methods.model_file import read_about
 from prodsc.methods.parameters import parameters_of
@@ -17,10 +18,14 @@ from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.scan import SCAN
 from prodsc.methods.sedsc import SEDSC
 from prodsc.methods.senet import SENet
+from prodsc.methods.spectral import SpectralClusterer
 from prodsc.methods.temi import TEMI
 from prodsc.methods.turtle import TURTLE
 
 METHODS: dict[str, type[Clusterer]] = {
+    "k-means": KMeansClusterer,
+    "spherical-k-means": SphericalKMeans,
+    "spectral": SpectralClusterer,
     "sedsc": SEDSC,
     "pro-dsc": PRODSC,
     "cpp": CPP,
