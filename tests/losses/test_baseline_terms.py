@@ -117,16 +117,16 @@ def test_self_label_weighs_clusters_alike_and_leaves_out_unsure_rows():
 def test_fitted_classifier_is_adam_on_cross_entropy():
     """The same steps by autograd and torch's own optimiser."""
     X, T = unit_rows(8, 4), probabilities(1, 8, 3)[0]
-    start = torch.from_numpy(np.random.default_rng(5).standard_normal((5, 3)))
-    weight, bias = start[:-1].clone().requires_grad_(), start[-1].clone().requires_grad_()
+    start = torch.from_numpy(np.random.default_rng(5).standard_normal((3, 5)))
+    weight, bias = start[:, :-1].clone().requires_grad_(), start[:, -1].clone().requires_grad_()
     optimizer = torch.optim.Adam([weight, bias], lr=0.1)
     for _ in range(7):
         optimizer.zero_grad()
-        losses.soft_cross_entropy(X @ weight + bias, T).backward()
+        losses.soft_cross_entropy(X @ weight.T + bias, T).backward()
         optimizer.step()
     before = start.clone()
-    found = losses.fitted_classifier(X, T, start[:-1], start[-1], 7, 0.1)
-    torch.testing.assert_close(found, (X @ weight + bias).detach())
+    found = losses.fitted_classifier(X, T, start[:, :-1], start[:, -1], 7, 0.1)
+    torch.testing.assert_close(found, (X @ weight.T + bias).detach())
     assert torch.equal(start, before)
     assert not found.requires_grad
 

@@ -87,6 +87,14 @@ def test_partners_are_neighbours_by_chance_but_repeatable():
     assert not np.array_equal(one_of(neighbours, batch, phase, 1), chosen)
 
 
+def test_turtle_takes_batches_of_larger_data(blobs):
+    how = {"steps": 5, "device": "cpu"}
+    parts, whole = (TURTLE(3, batch_size=size, **how).fit(blobs[0]) for size in (50, 150))
+    assert parts.history_["epoch"].tolist() == [1, 1, 1, 2, 2]
+    assert whole.history_["epoch"].tolist() == [1, 2, 3, 4, 5]
+    assert not hasattr(whole, "_all_rows")
+
+
 def test_turtles_entropy_asks_for_clusters_of_like_size(blobs):
     how = {"steps": 40, "learning_rate": 1e-2, "inner_learning_rate": 1e-2, "device": "cpu"}
     spread = [np.bincount(TURTLE(3, entropy_weight=w, **how).fit(blobs[0]).labels_, minlength=3).std() for w in (0, 10)]

@@ -15,7 +15,7 @@ from prodsc.losses import Objective, Term, fitted_classifier, negative_entropy, 
 from prodsc.methods.base import Clusterer
 from prodsc.methods.soft import SoftClusterer
 from prodsc.nn import built
-from prodsc.training import Batches, Phase
+from prodsc.training import Batches, Phase, Training
 
 
 class TURTLE(SoftClusterer):
@@ -62,6 +62,10 @@ class TURTLE(SoftClusterer):
         generator = torch.Generator().manual_seed(self.seed_)
         return WeightNormalised(built(lambda: nn.Linear(sample.shape[1], self.n_clusters), generator))
 
+    def _prepare(self, rows: Rows) -> None:
+        whole = len(rows) <= self.batch_size  # then every batch is all rows: scaling them once is enough
+        self._all_rows = rows[slice(None)].to(self.device_) if whole else None
+
     def _objective(self) -> Objective["Labelling"]:
         return Objective(
             Term("cross_entropy", 1.0, lambda s: soft_cross_entropy(s.logits, s.T)),
@@ -77,7 +81,12 @@ class TURTLE(SoftClusterer):
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> "Labelling":
         generator = np.random.default_rng((*phase.batches.seed, t, 1))
-        return Labelling(self, rows[phase.batches[t]].to(self.device_), generator)
+        X = rows[phase.batches[t]].to(self.device_) if self._all_rows is None else self._all_rows
+        return Labelling(self, X, generator)
+
+    def _finish(self, training: Training, rows: Rows) -> None:
+        del self._all_rows
+        super()._finish(training, rows)
 
     def _probabilities(self, X: Tensor) -> Tensor:
         return torch.softmax(self.network_(X), dim=1)
@@ -110,8 +119,9 @@ class Labelling:
     def logits(self) -> Tensor:
         width, k = self.X.shape[1], self.T.shape[1]
         start = torch.from_numpy(self.generator.uniform(-1, 1, (width + 1, k)) / width**0.5).to(self.X)
+        weight, bias = start[:-1].T.contiguous(), start[-1]
         return fitted_classifier(
-            self.X, self.T.detach(), start[:-1], start[-1], self.model.inner_steps, self.model.inner_learning_rate
+            self.X, self.T.detach(), weight, bias, self.model.inner_steps, self.model.inner_learning_rate
         )
 
 
