@@ -18,6 +18,7 @@ from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.scan import SCAN
 from prodsc.methods.sedsc import SEDSC
 from prodsc.methods.senet import SENet
+from prodsc.methods.sparse import SSCOMP, EnSC
 from prodsc.methods.spectral import SpectralClusterer
 from prodsc.methods.temi import TEMI
 from prodsc.methods.turtle import TURTLE
@@ -26,6 +27,8 @@ METHODS: dict[str, type[Clusterer]] = {
     "k-means": KMeansClusterer,
     "spherical-k-means": SphericalKMeans,
     "spectral": SpectralClusterer,
+    "ssc-omp": SSCOMP,
+    "ensc": EnSC,
     "sedsc": SEDSC,
     "pro-dsc": PRODSC,
     "cpp": CPP,
