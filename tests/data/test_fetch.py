@@ -193,7 +193,7 @@ LABELS = np.array([1, 0, 2, 2, 0], dtype=np.uint8)
 
 def idx(array):
     head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
-    return gzip.compress(head + array.tobytes())
+    return gzip.compress(head + array.tobytes(), mtime=0)
 
 
 def cifar(seed=0, n=3):
@@ -328,7 +328,7 @@ def test_damaged_archives_get_one_sentence(convert, content, tmp_path):
     [b"\0\0\x08\x03" + b"\0\0\0\x05" * 3 + b"short", b"\0\0\x0d\x01\0\0\0\x01abcd", b"\0\0\x08", b"\0\0\x08\x02\0\0"],
 )
 def test_gzip_that_is_not_idx(content, tmp_path):
-    (tmp_path / "file.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "file.gz").write_bytes(gzip.compress(content, mtime=0))
     with pytest.raises(InputError, match=r"file.gz is not an IDX file of bytes, or is cut short; download it again"):
         idx_images([tmp_path / "file.gz"] * 4)
 
