@@ -1,16 +1,14 @@
-"""What the theory promises, measured. python benchmarks/theory.py [cost] [collapse] [gamma] [phase]  (default: all)
+"""What the theory promises, measured. python benchmarks/theory.py [cost] [collapse] [gamma]  (default: all)
 
 cost      step time with the guard and the meters on and off, in one run
 collapse  effective rank of SEDSC and PRO-DSC on the paper's synthetic data; gamma at 50 times the bound on digits
 gamma     gamma="auto" beside published gammas on data at hand
-phase     ACC and SRE over alpha and gamma on cifar10_efflite0 (encoder trained with ImageNet labels), a reduced grid
 Labels only score.
 """
 
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +20,6 @@ from prodsc import PRODSC, SEDSC, diagnose, metrics, theory
 from prodsc.data.synthetic import curve_and_blobs
 from prodsc.training import Callback, Training
 from prodsc.training.meters import Meters
-
-OUT = Path("benchmarks/out")
 
 
 class Clock(Callback):
@@ -125,36 +121,7 @@ def gamma() -> None:
         )
 
 
-def phase(n: int = 1024, d: int = 128) -> None:
-    from prodsc.report.paper_figures import phase as draw
-
-    X, y = features()
-    some = np.sort(np.random.default_rng(1).choice(len(X), n, replace=False))
-    epsilons, gammas = (0.4, 0.2, 0.1, 0.05), (75.0, 300.0, 1200.0, 4800.0)
-    acc, sre = np.full((4, 4), np.nan), np.full((4, 4), np.nan)
-    tops = []
-    for j, eps in enumerate(epsilons):
-        for i, value in enumerate(gammas):
-            model = PRODSC(10, eps=eps, gamma=value, on_collapse="ignore", n_init=3).fit(X)
-            C = torch.from_numpy(model.coefficients(X[some]))
-            acc[i, j] = 100 * metrics.accuracy(y, model.labels_)
-            sre[i, j] = metrics.subspace_preserving_error(C, y[some])
-            tops.append(float(theory.lambda_max(C)))
-            bound = d / (eps * (1 + eps))
-            side = "inside" if value * 1.3 < bound else "beyond"
-            print(
-                f"phase: eps {eps} gamma {value:.0f} ({side} {bound:.0f}/1.3): ACC {acc[i, j]:.1f} SRE {sre[i, j]:.1f}",
-                flush=True,
-            )
-    alphas = [d / (n * eps) for eps in epsilons]
-    top = max(tops)
-    figure = draw(alphas, [g / n for g in gammas], acc, sre, lambda a: a**2 / (top * (a + min(d / n, 1))))
-    OUT.mkdir(parents=True, exist_ok=True)
-    figure.savefig(OUT / "phase.png", dpi=130)
-    print(f"phase: largest eigenvalue of M {min(tops):.2f} to {top:.2f}; figure in {OUT / 'phase.png'}")
-
-
 if __name__ == "__main__":
-    parts = {"cost": cost, "collapse": collapse, "gamma": gamma, "phase": phase}
+    parts = {"cost": cost, "collapse": collapse, "gamma": gamma}
     for word in sys.argv[1:] or parts:
         parts[word]()
