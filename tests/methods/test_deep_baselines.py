@@ -15,7 +15,7 @@ METHODS = {
     "cpp": CPP(3, hidden_size=16, warmup_steps=5, **NETWORK),
     "cpp-shared": CPP(3, heads="shared", hidden_size=16, warmup_steps=5, **NETWORK),
     "mlc": MLC(3, head_hidden_size=16, scaling="unit", warmup_steps=5, **NETWORK),
-    "temi": TEMI(3, n_heads=3, hidden_size=16, n_components=8, warmup_epochs=2, epochs=40, **QUICK),
+    "temi": TEMI(3, n_heads=3, hidden_size=16, n_components=8, scaling="unit", warmup_epochs=2, epochs=40, **QUICK),
     "scan": SCAN(3, n_neighbors=10, epochs=20, self_label_epochs=3, learning_rate=1e-2, device="cpu"),
     "turtle": TURTLE(3, entropy_weight=1.0, steps=60, learning_rate=1e-2, inner_learning_rate=1e-2, device="cpu"),
     "senet": SENet(

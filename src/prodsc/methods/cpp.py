@@ -48,7 +48,7 @@ class CPP(PRODSC):
         batch_size: int = 1024,
         epochs: int | str = "auto",
         warmup_steps: int = 50,
-        learning_rate: float = 3e-3,
+        learning_rate: float = 5e-3,
         learning_rate_h: float | None = None,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,

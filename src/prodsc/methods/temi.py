@@ -40,7 +40,7 @@ class TEMI(SoftClusterer):
         n_neighbors: int = 50,
         hidden_size: int = 512,
         n_components: int = 256,
-        scaling: str = "unit",
+        scaling: str = "standard",
         temperature: float = 0.1,
         teacher_momentum: float = 0.996,
         exponent: float = 0.6,
