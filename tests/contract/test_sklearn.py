@@ -26,12 +26,12 @@ NOT_SUBSPACES = {"check_clustering": "three blobs in the plane are not three sub
 DEEP_BASELINES = [
     CPP(3, **SMALL),
     MLC(3, head_hidden_size=8, epochs=3, warmup_steps=2, n_init=2, device="cpu"),
-    TEMI(3, n_heads=2, hidden_size=8, n_components=4, warmup_epochs=1, epochs=15, **QUICK),
-    SCAN(3, n_heads=2, n_neighbors=10, epochs=15, self_label_epochs=2, learning_rate=1e-1, device="cpu"),
-    TURTLE(3, steps=15, learning_rate=1e-1, inner_learning_rate=1e-1, device="cpu"),
-    SENet(3, hidden_sizes=(16,), n_components=16, steps=20, gradient_clip=1.0, n_init=2, **QUICK_GRAPH),
+    TEMI(3, n_heads=2, hidden_size=8, n_components=4, warmup_epochs=0, epochs=10, **QUICK),
+    SCAN(3, n_heads=2, n_neighbors=10, epochs=8, self_label_epochs=1, learning_rate=1e-1, device="cpu"),
+    TURTLE(3, inner_steps=4, steps=10, learning_rate=1e-1, inner_learning_rate=1e-1, device="cpu"),
+    SENet(3, hidden_sizes=(16,), n_components=16, steps=12, gradient_clip=1.0, n_init=2, **QUICK_GRAPH),
     DSCNet(3, hidden_size=8, n_components=4, pretrain_epochs=20, epochs=20, learning_rate=1e-2, **QUICK_BASES),
-    EDESC(3, hidden_sizes=(16,), pretrain_epochs=20, steps=20, learning_rate=1e-2, **QUICK_BASES),
+    EDESC(3, hidden_sizes=(16,), pretrain_epochs=10, steps=3, learning_rate=1e-2, **QUICK_BASES),
 ]
 
 
