@@ -69,7 +69,8 @@ class SCAN(SoftClusterer):
         return LinearHeads(nn.ModuleList(heads))
 
     def _prepare(self, rows: Rows) -> None:
-        self._neighbours = nearest_neighbours(torch.cat([*rows.chunks()]), self.n_neighbors)
+        X = torch.cat([*rows.chunks()]).to(self.device_)
+        self._neighbours = nearest_neighbours(X, self.n_neighbors).cpu()
 
     def _objective(self) -> Objective[Any]:
         return Objective(

@@ -81,7 +81,8 @@ class TEMI(SoftClusterer):
         return StudentsAndTeachers(nn.ModuleList(heads), k, self.temperature)
 
     def _prepare(self, rows: Rows) -> None:
-        self._neighbours = nearest_neighbours(torch.cat([*rows.chunks()]), self.n_neighbors)
+        X = torch.cat([*rows.chunks()]).to(self.device_)
+        self._neighbours = nearest_neighbours(X, self.n_neighbors).cpu()
 
     def _objective(self) -> Objective["Pairs"]:
         return Objective(Term("temi", 1.0, lambda s: s.by_head.mean()))
