@@ -6,6 +6,7 @@ import torch
 
 from prodsc import theory
 from prodsc.data.synthetic import SYNTHETIC
+from prodsc.errors import ParameterError
 from prodsc.methods import CPP, MLC, choose_k
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 15, "warmup_steps": 5, "n_init": 2, "device": "cpu"}
@@ -39,6 +40,11 @@ def test_choose_k_finds_the_number_of_groups_whatever_was_asked_for(asked, blobs
     assert chosen.k == 3
     assert list(chosen.lengths) == [2, 3, 4, 5, 6]
     assert chosen.lengths[3] == min(chosen.lengths.values())
+
+
+def test_choose_k_wants_candidates(blobs):
+    with pytest.raises(ParameterError, match="at least one number of clusters"):
+        choose_k(CPP(3, **SMALL).fit(blobs[0]), blobs[0], [])
 
 
 def test_mlc_makes_classes_of_the_sphere_orthogonal_without_collapse():

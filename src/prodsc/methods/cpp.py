@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from prodsc.data.matrix import Rows
+from prodsc.errors import ParameterError
 from prodsc.graph import spectral_partition
 from prodsc.losses import Objective, Term, coding_length, coding_rate_parts
 from prodsc.methods.building import expressed
@@ -160,9 +161,11 @@ class ChosenK:
 
 def choose_k(model: CPP, X: Any, candidates: Sequence[int]) -> ChosenK:
     """argmin over k of the coding length of Z in the k clusters that a fitted model finds."""
+    if not len(candidates):
+        raise ParameterError("choose_k: candidates must hold at least one number of clusters, got none.")
     Z, Y = model._outputs(model._new_rows(X))
     lengths = {}
     for k in candidates:
         partition = spectral_partition(model.partition_.kernel, k, model.n_init, model.seed_)
-        lengths[k] = float(coding_length(Z.double(), torch.from_numpy(partition.labels(Y)), model.eps))
+        lengths[k] = float(coding_length(Z.double().cpu(), torch.from_numpy(partition.labels(Y)), model.eps))
     return ChosenK(min(lengths, key=lengths.__getitem__), lengths)
