@@ -14,6 +14,7 @@ from prodsc.data.matrix import Rows
 from prodsc.graph import spectral_labels
 from prodsc.graph.affinity import code_graph, symmetrised_sparse
 from prodsc.methods.base import Clusterer
+from prodsc.methods.parameters import plain_gamma
 from prodsc.selfexpression.elastic_net import elastic_net, point_gammas
 from prodsc.selfexpression.omp import omp
 from prodsc.selfexpression.sparse import blocks, sparse_coefficients
@@ -91,8 +92,8 @@ class EnSC(_Expressive):
         self.verbose = verbose
 
     def _graph(self, X: Points) -> scipy.sparse.csr_array:
+        gamma = plain_gamma(self)
         C = sparse_coefficients(
-            lambda b: elastic_net(X, b, point_gammas(X, b, float(self.gamma), self.tau), self.tau)[0],
-            blocks(len(X), len(X)),
+            lambda b: elastic_net(X, b, point_gammas(X, b, gamma, self.tau), self.tau)[0], blocks(len(X), len(X))
         )
         return code_graph(C, self.n_neighbors)

@@ -15,10 +15,10 @@ from torch import Tensor
 from prodsc.types import Rows
 
 FEWEST_NEW = 32  # atoms that may join a support in one round; half of the support when that is more
-LOCAL_STEPS = 4  # within a round: more would polish a support that the next round changes anyway
+NEWTON_STEPS = 30  # within a round; a problem that is optimal on its support, or cannot go down, takes no more
 GROUP_BYTES = 32 * 2**20  # of the gathered atoms and Gram matrices that are solved together
 FEWEST_TOGETHER = 8
-RIDGE = 1e-10  # of the largest curvature
+RIDGE = 1e-6  # of the largest curvature; less, and rounding spoils the long steps
 
 
 def point_gammas(X: Rows, points: slice, gamma: float, tau: float) -> Tensor:
@@ -65,71 +65,71 @@ def violation(gradient: Tensor, c: Tensor, tau: float) -> Tensor:
 
 
 def _improved(H: Tensor, b: Tensor, c: Tensor, tau: float, tol: float) -> Tensor:
-    """A few steps on min c'Hc/2 - b'c + tau ||c||_1, each problem of the batch on its own.
+    """Steps on min c'Hc/2 - b'c + tau ||c||_1, none of which raises it, each problem of the batch on its own.
 
-    Coordinate descent finds the signs, one linear solve finds the values that go with them. No step raises the
-    objective, so a wrong guess of signs costs time and nothing else.
+    One pass of coordinate descent lets atoms in; Newton steps then find the values of those in, or drop them.
     """
+    c, gradient = _swept(H, c, b - _product(H, c), tau)
     found, live = c.clone(), torch.arange(len(c), device=c.device)
-    for _ in range(LOCAL_STEPS):
-        gradient = b - _product(H, c)
-        go = (violation(gradient, c, tau) > tol).any(1)
+    for _ in range(NEWTON_STEPS):
+        d = _newton_direction(H, c, gradient, tau)
+        Hd = _product(H, d)
+        along, step = _line_search(c, d, gradient, Hd, tau)
+        kept = torch.where((c + d) * c > 0, c + d, 0.0)  # the whole step at once, without what changes sign on it
+        options = torch.stack([c, along, kept])
+        gradients = torch.stack([gradient, gradient - step * Hd, b - _product(H, kept)])
+        values = tau * options.abs().sum(2) - (options * (b + gradients)).sum(2) / 2
+        best = values.argmin(0)
+        each = torch.arange(len(c), device=c.device)
+        c, gradient = options[best, each], gradients[best, each]
+        found[live] = c
+        go = (best > 0) & ((c != 0) & ((gradient - tau * c.sign()).abs() > tol)).any(1)
         if not go.any():
             break
         if not go.all():
             live, H, b, c, gradient = live[go], H[go], b[go], c[go], gradient[go]
-        c = _swept(H, c, gradient, tau)
-        target = _solved(H, b, c, tau)
-        exact, kept = _searched(H, b, c, target, tau), torch.where(target * c > 0, target, 0.0)
-        lower = _objective(H, b, kept, tau) < _objective(H, b, exact, tau)
-        c = torch.where(lower[:, None], kept, exact)
-        found[live] = c
     return found
 
 
-def _swept(H: Tensor, c: Tensor, gradient: Tensor, tau: float) -> Tensor:
-    """One pass of coordinate descent; `gradient` = b - Hc is used up."""
-    c, curvature = c.clone(), H.diagonal(dim1=1, dim2=2)
+def _swept(H: Tensor, c: Tensor, gradient: Tensor, tau: float) -> tuple[Tensor, Tensor]:
+    """One pass of coordinate descent over c, and its gradient b - Hc."""
+    c, gradient, curvature = c.clone(), gradient.clone(), H.diagonal(dim1=1, dim2=2)
     inverse = torch.where(curvature > 0, 1 / curvature, 0.0)  # an atom of zeros stays unused
     for j in range(H.shape[1]):
         old = c[:, j].clone()
         aim = gradient[:, j] + curvature[:, j] * old
         c[:, j] = (aim - aim.clamp(-tau, tau)) * inverse[:, j]
         gradient.addcmul_((old - c[:, j])[:, None], H[:, j])
-    return c
+    return c, gradient
 
 
-def _solved(H: Tensor, b: Tensor, c: Tensor, tau: float) -> Tensor:
-    """c + d on its support A, H_AA d = b_A - tau sign(c_A) - (Hc)_A: the lowest point while no sign changes.
+def _newton_direction(H: Tensor, c: Tensor, gradient: Tensor, tau: float) -> Tensor:
+    """d with H_AA d_A = gradient_A - tau sign(c_A) on the support A of c: to the lowest point while no sign changes.
 
-    The ridge makes d long and downhill where H_AA is singular (more atoms than dimensions), and vanishes with d.
+    Where H_AA is singular (tau = 1 and more atoms than dimensions), the ridge makes d long and downhill; it vanishes
+    with d, so it moves no optimum.
     """
     on = (c != 0).to(H)
     system = (H * on[:, :, None]).mul_(on[:, None, :])
     curvature = system.diagonal(dim1=1, dim2=2)
-    curvature += RIDGE * curvature.amax(1, keepdim=True) + (1 - on)
+    curvature += (RIDGE * curvature.amax(1, keepdim=True) - (1 - tau)).clamp_min(0.0) + (1 - on)
     factor, failed = torch.linalg.cholesky_ex(system)
-    d = torch.cholesky_solve((on * (b - tau * c.sign() - _product(H, c)))[..., None], factor)[..., 0]
-    return torch.where((failed == 0)[:, None], c + d, c)
+    d = torch.cholesky_solve((on * (gradient - tau * c.sign()))[..., None], factor)[..., 0]
+    return torch.where((failed == 0)[:, None], d, 0.0)
 
 
-def _searched(H: Tensor, b: Tensor, c: Tensor, target: Tensor, tau: float) -> Tensor:
-    """The lowest point between c and target; the slope grows by 2 tau |d_j| where coordinate j changes sign."""
-    d = target - c
+def _line_search(c: Tensor, d: Tensor, gradient: Tensor, Hd: Tensor, tau: float) -> tuple[Tensor, Tensor]:
+    """The lowest point from c to c + d, and its share of d: the slope grows by 2 tau |d_j| where c_j changes sign."""
     crossings, order = torch.where(c * d < 0, -c / d, torch.inf).sort(dim=1)
     jumps = 2 * tau * d.abs().gather(1, order)
-    start = (d * (_product(H, c) - b + tau * c.sign())).sum(1)
-    curvature = (d * _product(H, d)).sum(1)
-    passed = start[:, None] + jumps.cumsum(1) + crossings * curvature[:, None] < 0
-    free = -(start + (jumps * passed).sum(1)) / curvature.clamp_min(torch.finfo(H.dtype).tiny)
-    ends = torch.cat([crossings, torch.full_like(crossings[:, :1], torch.inf)], dim=1)
-    step = torch.minimum(free, ends.gather(1, passed.sum(1, keepdim=True))[:, 0]).clamp(0.0, 1.0)[:, None]
+    start = (d * (tau * c.sign() - gradient)).sum(1, keepdim=True)
+    curvature = (d * Hd).sum(1, keepdim=True)
+    passed = start + jumps.cumsum(1) + crossings * curvature < 0
+    free = -(start + (jumps * passed).sum(1, keepdim=True)) / curvature.clamp_min(torch.finfo(c.dtype).tiny)
+    ends = torch.cat([crossings, torch.full_like(start, torch.inf)], dim=1)
+    step = torch.minimum(free, ends.gather(1, passed.sum(1, keepdim=True))).clamp(0.0, 1.0)
     reached = torch.zeros_like(c, dtype=torch.bool).scatter_(1, order, crossings == step)
-    return torch.where(reached, 0.0, c + step * d)
-
-
-def _objective(H: Tensor, b: Tensor, c: Tensor, tau: float) -> Tensor:
-    return (c * (_product(H, c) / 2 - b)).sum(1) + tau * c.abs().sum(1)
+    return torch.where(reached, 0.0, c + step * d), step
 
 
 def _product(matrices: Tensor, vectors: Tensor) -> Tensor:
