@@ -35,6 +35,55 @@ def test_falls_back_when_lanczos_stalls(monkeypatch):
     np.testing.assert_allclose(values, np.linalg.eigvalsh(M.double().numpy())[:10], atol=1e-3)
 
 
+@pytest.mark.parametrize("k", [60, 200])
+def test_falls_back_when_lapack_fails(monkeypatch, k):
+    failed = []
+
+    def fails(*_, **__):
+        failed.append(1)
+        raise np.linalg.LinAlgError("did not converge")
+
+    monkeypatch.setattr(linalg.scipy.linalg, "eigh", fails)
+    M = symmetric(300)
+    values, vectors = linalg.smallest_eigenvectors(M, k)
+    assert failed
+    torch.testing.assert_close(M @ vectors, vectors * values, atol=1e-6, rtol=0)
+
+
+def test_falls_back_to_float64(monkeypatch):
+    whole = torch.linalg.eigh
+
+    def only_double(M):
+        if M.dtype == torch.float32:
+            raise torch.linalg.LinAlgError("did not converge")
+        return whole(M)
+
+    monkeypatch.setattr(torch.linalg, "eigh", only_double)
+    M = symmetric(20, dtype=torch.float32)
+    values, vectors = linalg.smallest_eigenvectors(M, 5)
+    assert values.dtype == vectors.dtype == torch.float32
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(M.numpy())[:5], atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_half_logdet_and_its_gradient(n):
+    M = symmetric(n)
+    M = (M @ M.T + torch.eye(n)).requires_grad_()
+    value = linalg.half_logdet(M)
+    assert value.item() == pytest.approx(torch.logdet(M).item() / 2)
+    (found,) = torch.autograd.grad(value, M)
+    torch.testing.assert_close(found, torch.linalg.inv(M).detach() / 2)
+
+
+def test_gram_gradient():
+    Y = symmetric(6)[:, :3].clone().requires_grad_()
+    weight = symmetric(6, seed=1).triu()
+    (found,) = torch.autograd.grad((weight * linalg.gram(Y)).sum(), Y)
+    (reference,) = torch.autograd.grad((weight * (Y @ Y.T)).sum(), Y)
+    torch.testing.assert_close(found, reference)
+    assert torch.autograd.gradcheck(linalg.gram, Y)
+
+
 def test_multiplicity_is_found():
     """A graph of 5 components has five zero eigenvalues; Lanczos must not miss one."""
     A = torch.block_diag(*[torch.ones(60, 60) - torch.eye(60)] * 5)
@@ -66,7 +115,7 @@ def test_a_start_is_refined(monkeypatch, dtype):
     L = blocks().to(dtype)
     values, U = linalg.smallest_eigenvectors(L, 8)
     monkeypatch.setattr(linalg, "_lanczos", exact_is_off)
-    monkeypatch.setattr(linalg, "_lapack_subset", exact_is_off)
+    monkeypatch.setattr(linalg, "_lapack", exact_is_off)
     begun = near(U)
     refined, V = linalg.smallest_eigenvectors(L, 8, start=begun)
     torch.testing.assert_close(V.T @ V, torch.eye(8, dtype=dtype), atol=1e-5, rtol=0)

@@ -1,18 +1,62 @@
-"""Extremal eigenvectors of symmetric matrices: the one place that chooses an eigensolver."""
+"""Gram matrices and log-determinants with cheap gradients, and the one place that chooses an eigensolver."""
+
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from prodsc.types import Square
+from prodsc.types import Rows, Scalar, Square
 
 FULL_BELOW = 256  # a full decomposition of a small matrix is faster than anything clever
 LANCZOS_SHARE = 1 / 20  # of all eigenvectors; beyond it Lanczos needs a basis so large that LAPACK wins
+SUBSET_SHARE = 1 / 3  # of all eigenvectors; beyond it LAPACK finds all of them sooner than these
 LANCZOS_RESTARTS = 8  # allowed before LAPACK takes over, at about the cost LAPACK would have had
 REFINEMENTS = 6  # allowed from a given start before the exact solver takes over, at well under its cost
 REFINED = 1e-2  # residual per eigenvector over the mean diagonal; the error of the eigenvalues is its square
+
+
+def gram(Y: Rows) -> Square:
+    """S = YY', entries in [-1, 1] for unit rows."""
+    return _Gram.apply(Y)
+
+
+def half_logdet(M: Square) -> Scalar:
+    """1/2 logdet of a positive definite matrix: the log-diagonal of its Cholesky factor, half the cost of LU."""
+    return _HalfLogdet.apply(M)
+
+
+class _Gram(torch.autograd.Function):
+    """dY = (dS + dS')Y: one product, where the general rule for a product of two matrices takes two."""
+
+    @staticmethod
+    def forward(ctx: Any, Y: Tensor) -> Tensor:
+        ctx.save_for_backward(Y)
+        return Y @ Y.T
+
+    @staticmethod
+    def backward(ctx: Any, dS: Tensor) -> Tensor:
+        (Y,) = ctx.saved_tensors
+        return (dS + dS.T) @ Y
+
+
+class _HalfLogdet(torch.autograd.Function):
+    """dM = M^-1 / 2, from the factor that is there already; the general rule for Cholesky takes several solves."""
+
+    @staticmethod
+    def forward(ctx: Any, M: Tensor) -> Tensor:
+        R = torch.linalg.cholesky(M)
+        ctx.save_for_backward(R)
+        return R.diagonal().log().sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dvalue: Tensor) -> Tensor:
+        (R,) = ctx.saved_tensors
+        return torch.cholesky_inverse(R).mul_(dvalue / 2)
 
 
 def smallest_eigenvectors(L: Square, k: int, start: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -28,14 +72,13 @@ def smallest_eigenvectors(L: Square, k: int, start: Tensor | None = None) -> tup
         refined = _lobpcg(L, start)
         if refined is not None:
             return refined
-    if L.device.type != "cpu" or n <= FULL_BELOW or k > n // 2:
-        values, vectors = torch.linalg.eigh(L)
-        return values[:k], vectors[:, :k]
+    if L.device.type != "cpu" or n <= FULL_BELOW:
+        return _full(L, k)
     if k <= n * LANCZOS_SHARE:
         found = _lanczos(L, k)
         if found is not None:
             return found
-    return _lapack_subset(L, k)
+    return _lapack(L, k)
 
 
 def largest_eigenvectors(W: Square, k: int) -> tuple[Tensor, Tensor]:
@@ -92,6 +135,24 @@ def _lanczos(L: Square, k: int) -> tuple[Tensor, Tensor] | None:
     return torch.from_numpy(values[order].copy()), torch.from_numpy(np.ascontiguousarray(vectors[:, order]))
 
 
-def _lapack_subset(L: Square, k: int) -> tuple[Tensor, Tensor]:
-    values, vectors = scipy.linalg.eigh(L.numpy(), subset_by_index=[0, k - 1], driver="evr", check_finite=False)
-    return torch.from_numpy(values), torch.from_numpy(np.ascontiguousarray(vectors))
+def _lapack(L: Square, k: int) -> tuple[Tensor, Tensor]:
+    """A part of the eigenvectors by relatively robust representations, most of them by divide and conquer."""
+    n = len(L)
+    try:
+        if k <= n * SUBSET_SHARE:
+            found = scipy.linalg.eigh(L.numpy(), subset_by_index=[0, k - 1], driver="evr", check_finite=False)
+        else:
+            found = scipy.linalg.eigh(L.numpy(), driver="evd", check_finite=False)
+    except np.linalg.LinAlgError:
+        return _full(L, k)
+    values, vectors = found
+    return torch.from_numpy(values[:k]), torch.from_numpy(vectors[:, :k])
+
+
+def _full(L: Square, k: int) -> tuple[Tensor, Tensor]:
+    """By PyTorch, on any device; a matrix that defeats it in float32 gets another chance in float64."""
+    try:
+        values, vectors = torch.linalg.eigh(L)
+    except torch.linalg.LinAlgError:
+        values, vectors = torch.linalg.eigh(L.double().cpu())
+    return values[:k].to(L), vectors[:, :k].to(L)

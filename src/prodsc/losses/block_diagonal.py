@@ -11,7 +11,9 @@ EXACT_EVERY = 50  # batches: a refined subspace could miss an eigenvector that h
 
 def laplacian(A: Affinity) -> Square:
     """L = Diag(A1) - A."""
-    return A.sum(1).diag() - A
+    L = -A
+    L.diagonal().add_(A.sum(1))
+    return L
 
 
 def block_diagonal(A: Affinity, k: int) -> Scalar:
@@ -19,14 +21,17 @@ def block_diagonal(A: Affinity, k: int) -> Scalar:
 
     With k >= n that is all of them, the trace of L.
     """
-    L = laplacian(A)
-    _, U = smallest_eigenvectors(L.detach(), k)  # Ky Fan: U attains the minimum, so no gradient through the solver
-    return energy(L, U)
+    _, U = smallest_eigenvectors(laplacian(A.detach()), k)
+    return energy(A, U)  # Ky Fan: U attains the minimum, so no gradient through the solver
 
 
-def energy(L: Square, U: Tensor) -> Scalar:
-    """tr(U'LU) / n in O(n^2 k); for any orthonormal U at least (1/n) times the k smallest eigenvalues of L."""
-    return ((L @ U) * U).sum() / len(L)
+def energy(A: Affinity, U: Tensor) -> Scalar:
+    """tr(U'LU) / n; for any orthonormal U at least (1/n) times the k smallest eigenvalues of L = Diag(A1) - A.
+
+    As sum_ij a_ij (|u_i|^2 - <u_i, u_j>) / n it is linear in A, so that forward and backward need the one product UU'.
+    """
+    weights = U.square().sum(1, keepdim=True) - U @ U.T
+    return (A * weights).sum() / len(A)
 
 
 class RememberedBlockDiagonal(nn.Module):
@@ -47,12 +52,12 @@ class RememberedBlockDiagonal(nn.Module):
 
     def forward(self, A: Affinity, rows: Tensor) -> Scalar:
         """The term for the graph of these data rows."""
-        L = laplacian(A)
+        L = laplacian(A.detach())
         old = self.memory[rows].to(L)
         known = int(self.calls) % EXACT_EVERY > 0 and bool(old.any(1).double().mean() > 0.7)
-        _, U = smallest_eigenvectors(L.detach(), old.shape[1], start=old if known else None)
+        _, U = smallest_eigenvectors(L, old.shape[1], start=old if known else None)
         if U.shape == old.shape:  # a batch smaller than k has fewer eigenvectors: nothing to remember
             left, _, right = torch.linalg.svd(U.T @ old)
             self.memory[rows] = (U @ (left @ right)).to(self.memory)
         self.calls += 1
-        return energy(L, U)
+        return energy(A, U)

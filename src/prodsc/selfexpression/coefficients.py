@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from prodsc.linalg import gram
 from prodsc.types import Affinity, Rows, Square
 
 Normaliser = Literal["softmax", "sinkhorn"]
@@ -26,11 +27,6 @@ class SelfExpression:
     S: Square
     A: Affinity
     C: Square
-
-
-def gram(Y: Rows) -> Square:
-    """S = YY', entries in [-1, 1] for unit rows."""
-    return Y @ Y.T
 
 
 def row_softmax(K: Square) -> Square:
@@ -77,6 +73,6 @@ def self_expression(
     """S, A and C of a batch; `form` is one of the two published variants of C."""
     S = gram(Y)
     P = normalise(S.abs() / eta, normaliser, half_steps)
-    P = P.masked_fill(torch.eye(len(P), dtype=torch.bool, device=P.device), 0.0)  # no point expresses itself
-    A = (P + P.T) / 2
-    return SelfExpression(S, A, S.sign() * (A if form == "symmetric" else P))
+    A = (P + P.T).mul_(0.5).fill_diagonal_(0.0)  # no point expresses itself
+    sign = S.detach().sign()  # its gradient is zero everywhere: not worth two passes
+    return SelfExpression(S, A, sign * A if form == "symmetric" else (sign * P).fill_diagonal_(0.0))

@@ -1,0 +1,85 @@
+"""One training step against the bare network's forward and backward, in the loop that a fit runs.
+
+Everything a step does is counted: reading the batch, the terms, backward, optimiser, guard, history. After each step
+the same network runs forward and backward alone on the same batch, so that both see the same moment of the machine.
+Processor time, so that other processes do not count; medians over the steps.
+"""
+
+import sys
+import time
+from statistics import median
+
+import numpy as np
+import torch
+
+from prodsc import PRODSC
+from prodsc.experiments.recipes import load_recipe
+from prodsc.training import Callback, Training
+
+ROWS = {  # of the table in the issue: the published configurations of these shapes
+    "step, n 1024, d 128, k 10": ("cifar10", 1.25),
+    "step, n 1500, d 128, k 100": ("cifar100", 1.25),
+    "step, n 2048, d 1024, k 1000": ("imagenet-1k", 1.6),
+}
+WARM, SKIPPED = 3, 2  # warm-up steps; joint steps that are not counted: the first is always slower
+
+
+class AgainstBare(Callback):
+    """After every step, one pass of the network alone."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, list[float]] = {}
+        self.bare: list[float] = []
+        self._mark = time.process_time()
+
+    def on_step(self, training: Training) -> None:
+        now = time.process_time()
+        self.steps.setdefault(training.current.name, []).append(now - self._mark)
+        network, X = training.network, training.batch.X
+        began = time.process_time()
+        H = network.encode(X)
+        (network.z(H).sum() + network.y(H).sum()).backward()
+        self.bare.append(time.process_time() - began)
+        network.zero_grad()
+        training.batch = None
+        self._mark = time.process_time()
+
+
+def subspaces(n: int, D: int, k: int, dim: int = 6, noise: float = 0.3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """n unit rows near a union of k random subspaces, and which one each is near."""
+    rng = np.random.default_rng(seed)
+    bases = rng.standard_normal((k, dim, D), dtype=np.float32) / D**0.5
+    y = rng.integers(k, size=n)
+    X = np.empty((n, D), dtype=np.float32)
+    for c in range(k):
+        mine = np.flatnonzero(y == c)
+        X[mine] = rng.standard_normal((len(mine), dim), dtype=np.float32) @ bases[c]
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X += noise * rng.standard_normal((n, D), dtype=np.float32) / D**0.5
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+def ratios(recipe: str, steps: int, **change: object) -> dict[str, float]:
+    """Medians: seconds of the bare network, and of a warm-up and a joint step over it."""
+    parameters = (
+        load_recipe(recipe).parameters | {"warmup_steps": WARM, "epochs": steps + SKIPPED, "n_init": 1} | change
+    )
+    n, k = parameters["batch_size"], parameters["n_clusters"]
+    X, _ = subspaces(n + n // 8, 768, k)  # one batch an epoch, another one each time
+    against = AgainstBare()
+    PRODSC(**parameters, random_state=0, on_collapse="warn").fit(X, callbacks=[against])
+    bare = median(against.bare[1:])
+    joint = against.steps["joint"]
+    return {
+        "bare": bare,
+        "warm-up": median(against.steps["warm-up"][1:]) / bare,
+        "joint": median(joint[SKIPPED:]) / bare,
+        "mean": float(np.mean(joint[SKIPPED:])) / bare,
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for name, (recipe, aim) in ROWS.items():
+        if not sys.argv[1:] or recipe in sys.argv[1:]:
+            print(name, aim, ratios(recipe, 8), flush=True)
