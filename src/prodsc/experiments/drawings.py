@@ -85,7 +85,7 @@ def learning_curves(outcomes: Sequence[Outcome]) -> list[Drawing]:
 
 
 def synthetic(outcomes: Sequence[Outcome]) -> list[Drawing]:
-    """Input, SEDSC, SEDSC with a larger gamma, MLC, PRO-DSC: one row per data set, a number under each panel."""
+    """Input, SEDSC, SEDSC with a larger gamma, MLC, PRO-DSC by the published and by our gamma: one row per data set, a number under each panel."""
     rows: dict[str, list[tuple[str, np.ndarray, str]]] = {}
     classes: dict[str, np.ndarray] = {}
     for outcome in outcomes:
@@ -97,7 +97,7 @@ def synthetic(outcomes: Sequence[Outcome]) -> list[Drawing]:
             classes[data] = outcome.arrays["classes"]
         words = f"ACC {numbers['ACC']:.0f} %, angle {numbers['angle']:.0f}°, rank {numbers['effective_rank']:.1f}"
         title = {"sedsc": "SEDSC", "mlc": "MLC", "pro-dsc": "PRO-DSC"}[outcome.trial.method]
-        variant = outcome.trial.variant.replace("gamma=", ", gamma ") if outcome.trial.method == "sedsc" else ""
+        variant = outcome.trial.variant.replace("gamma=", ", gamma ")
         rows[data].append((title + variant, outcome.arrays["Z"], words))
     return [("synthetic", result_figures.spheres(rows, classes))]
 
