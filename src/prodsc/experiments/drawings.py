@@ -85,7 +85,7 @@ def learning_curves(outcomes: Sequence[Outcome]) -> list[Drawing]:
 
 
 def synthetic(outcomes: Sequence[Outcome]) -> list[Drawing]:
-    """Input, SEDSC, SEDSC with a larger gamma, MLC, PRO-DSC by the published and by our gamma: one row per data set, a number under each panel."""
+    """Input, SEDSC twice, MLC, PRO-DSC by the published gamma and by ours: a row per data set, numbers under panels."""
     rows: dict[str, list[tuple[str, np.ndarray, str]]] = {}
     classes: dict[str, np.ndarray] = {}
     for outcome in outcomes:
