@@ -12,6 +12,7 @@ from prodsc.cli.options import HIDDEN, parameter_options
 from prodsc.experiments.recipes import load_recipe, names
 from prodsc.methods.document import page
 from prodsc.methods.parameters import BY_NAME, PARAMETERS, parameters_of
+from prodsc.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,6 +37,15 @@ def test_estimator_table_options_and_recipe_keys_agree():
 
 def test_every_parameter_is_documented():
     assert (ROOT / "docs" / "parameters.md").read_text() == page(), "run python -m prodsc.methods.document"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_a_page(name):
+    pages = {path: path.read_text() for path in ROOT.glob("docs/methods/*.md")}
+    mine = [path for path, text in pages.items() if f"`{name}`" in text.splitlines()[0]]
+    assert len(mine) == 1, "its name stands in the title of its page"
+    for word in ("**When to use", "**Limits.**", "ost"):
+        assert word in pages[mine[0]]
 
 
 def test_links_in_the_documents_lead_somewhere():

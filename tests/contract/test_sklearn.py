@@ -5,8 +5,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodsc import PRODSC, SEDSC
 from prodsc.methods import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
+from prodsc.methods.closed_form import LRR, LSR
 from prodsc.methods.k_means import KMeansClusterer, SphericalKMeans
-from prodsc.methods.sparse import SSCOMP, EnSC
+from prodsc.methods.sparse import SSC, SSCOMP, EnSC
 from prodsc.methods.spectral import SpectralClusterer
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
@@ -21,6 +22,9 @@ CLASSICAL = [
     SpectralClusterer(3, n_init=2, device="cpu"),
     SSCOMP(3, n_init=2, device="cpu"),
     EnSC(3, n_init=2, device="cpu"),
+    LSR(3, n_init=2, device="cpu"),
+    SSC(3, n_init=2, device="cpu"),
+    LRR(3, n_init=2, device="cpu"),
 ]
 NOT_SUBSPACES = {"check_clustering": "three blobs in the plane are not three subspaces, the only thing SSC-OMP can see"}
 DEEP_BASELINES = [

@@ -121,3 +121,10 @@ def test_labels_of_a_given_affinity_are_its_components(form):
         order = np.argsort(np.argsort([-n for n in sizes]))
         labels = spectral_labels(form((W + W.T) / 2), len(sizes), n_init=5, seed=0)
         np.testing.assert_array_equal(labels, np.repeat(order, sizes))
+
+
+def test_more_pieces_than_clusters_are_told_of():
+    W = scipy.sparse.csr_array(scipy.sparse.block_diag([np.ones((5, 5))] * 4))
+    assert len(set(spectral_labels(W, 4, 5, 0))) == 4
+    with pytest.warns(UserWarning, match="falls into 4 pieces, more than n_clusters=3"):
+        spectral_labels(W, 3, 5, 0)

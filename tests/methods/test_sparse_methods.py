@@ -1,4 +1,6 @@
-"""SSC-OMP and EnSC on subspaces where theory says what they find, and their solvers against naive ones."""
+"""The classical subspace methods on subspaces where theory says what they find; their solvers against naive ones."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -7,9 +9,12 @@ from sklearn.linear_model import ElasticNet
 
 from conftest import union_of_subspaces
 from prodsc import load, make, metrics
-from prodsc.selfexpression.elastic_net import elastic_net, point_gammas, violation
+from prodsc.errors import InputError
+from prodsc.methods import self_expressive
+from prodsc.methods import sparse as methods
+from prodsc.selfexpression import sparse
+from prodsc.selfexpression.elastic_net import elastic_net, point_gammas
 from prodsc.selfexpression.omp import omp
-from prodsc.selfexpression.sparse import blocks, sparse_coefficients
 
 
 @pytest.fixture(scope="module")
@@ -19,24 +24,56 @@ def clean():
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
-SOLVERS = {
-    "ssc-omp": lambda X, b: omp(X, b, 10, 1e-6),
-    "ensc": lambda X, b: elastic_net(X, b, point_gammas(X, b, 50.0, 0.95), 0.95)[0],
-}
+SPARSE, DENSE = ("ssc-omp", "ensc", "ssc"), ("lsr", "lrr")
 
 
-@pytest.mark.parametrize("name", ["ssc-omp", "ensc"])
-def test_independent_subspaces_are_found_exactly(name, clean, tmp_path):
+@pytest.mark.parametrize("name", [*SPARSE, *DENSE])
+def test_independent_subspaces_are_found_exactly(name, clean, tmp_path, monkeypatch):
     X, y = clean
+    monkeypatch.setattr(sparse, "BLOCK_BYTES", 8 * 160 * 50)  # several blocks
     model = make(name, n_clusters=4).fit(X)
     assert metrics.accuracy(y, model.labels_) == 1
     assert not hasattr(model, "predict"), "it labels the rows it is given"
     model.save(tmp_path)
-    np.testing.assert_array_equal(load(tmp_path).labels_, model.labels_)
-    points = torch.from_numpy(X)
-    C = sparse_coefficients(lambda b: SOLVERS[name](points, b), blocks(len(X), 50)).toarray()  # several blocks
-    assert metrics.subspace_preserving_error(torch.from_numpy(C), y) < 1e-4
-    assert (np.diag(C) == 0).all()
+    again = load(tmp_path)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    C, A = (M.toarray() if name in SPARSE else M for M in (again.coefficients(X), again.affinity(X)))
+    assert C.shape == A.shape == (len(X), len(X))
+    np.testing.assert_allclose(A, A.T, atol=1e-12)
+    if name in SPARSE:
+        assert metrics.subspace_preserving_error(torch.from_numpy(C), y) < 1e-4
+    if name != "lrr":  # its problem lets a point express itself
+        assert (np.diag(C) == 0).all()
+
+
+def test_lrr_preserves_subspaces_as_gamma_grows(clean):
+    X, y = clean
+    found = [make("lrr", n_clusters=4, gamma=gamma).fit(X).coefficients(X) for gamma in (1.0, 1e2, 1e4)]
+    errors = [metrics.subspace_preserving_error(torch.from_numpy(C), y) for C in found]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.1
+
+
+@pytest.mark.parametrize("name", ["lsr", "lrr"])
+def test_matrices_of_all_pairs_have_a_limit(name, clean, monkeypatch):
+    monkeypatch.setattr(self_expressive, "MAX_BYTES", 40 * 100**2)
+    with pytest.raises(InputError, match=r"X has 160 rows, and L.R makes matrices of all pairs .* at most 100 rows"):
+        make(name, n_clusters=4).fit(clean[0])
+
+
+@pytest.mark.parametrize("name", ["ensc", "ssc"])
+def test_points_that_did_not_converge_are_told_of(name, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((60, 10))
+    monkeypatch.setattr(methods, "elastic_net", partial(elastic_net, max_iter=1))
+    with pytest.warns(UserWarning, match=r"the solver did not converge for \d+ of 60 points \(the worst is .* from"):
+        make(name, n_clusters=2, gamma=400.0).fit(X)
+
+
+def test_progress_is_shown_when_asked_for(clean, capsys):
+    make("ssc-omp", n_clusters=4).fit(clean[0])
+    assert capsys.readouterr().err == ""
+    make("ssc-omp", n_clusters=4, verbose=1).fit(clean[0])
+    assert "SSCOMP" in capsys.readouterr().err
 
 
 def _reference_omp(X, i, k_max, tolerance):
@@ -61,27 +98,37 @@ def test_omp_is_the_loop_over_points(k_max):
         np.testing.assert_allclose(C[i], _reference_omp(X, i, k_max, 1e-6), atol=1e-9)
 
 
-@pytest.mark.parametrize("tau", [0.5, 0.9, 1.0])
-def test_elastic_net_is_optimal_and_scikit_learns(tau):
-    """KKT conditions to 1e-6 on 40 points of each kind, and the objective of scikit-learn's solver on some."""
-    X = np.random.default_rng(1).standard_normal((40, 15))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    points, everything = torch.from_numpy(X), slice(0, 40)
-    gammas = point_gammas(points, everything, 50.0, tau)
-    C, error = elastic_net(points, everything, gammas, tau)
-    delta = gammas[:, None] * (points - C @ points)
-    inner = (delta @ points.T - (1 - tau) * C).fill_diagonal_(0.0)
-    assert violation(inner, C, tau).max() < 1e-6
-    assert error.max() < 1e-6
-    for i in range(0, 40, 8):
-        others = np.delete(X, i, axis=0)
-        g = float(gammas[i])
-        model = ElasticNet(alpha=1 / (g * 15), l1_ratio=tau, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(
-            others.T, X[i]
-        )
+def _problem(number):
+    """A dictionary whose first row is to be expressed: sizes, tau and gamma (1 to 3200, as in the paper) vary."""
+    rng = np.random.default_rng(number)
+    n, d = int(rng.integers(10, 80)), int(rng.integers(3, 40))
+    X = rng.standard_normal((n, d))
+    tau = float(rng.choice([0.5, 0.9, 0.95, 1.0]))
+    return X / np.linalg.norm(X, axis=1, keepdims=True), tau, float(10 ** rng.uniform(0, np.log10(3200)))
 
-        def objective(c, g=g, i=i, others=others):
-            return tau * abs(c).sum() + (1 - tau) / 2 * c @ c + g / 2 * ((X[i] - c @ others) ** 2).sum()
 
-        ours = np.delete(C[i].numpy(), i)
-        assert objective(ours) <= objective(model.coef_) + 1e-8
+@pytest.mark.parametrize("tens", range(10))
+def test_elastic_net_is_optimal_and_scikit_learns(tens):
+    """The KKT conditions to 1e-6 on ten random problems, and the objective that scikit-learn reaches."""
+    for number in range(10 * tens, 10 * tens + 10):
+        X, tau, gamma = _problem(number)
+        points, first = torch.from_numpy(X), slice(0, 1)
+        gammas = point_gammas(points, first, gamma, tau)
+        found, error = elastic_net(points, first, gammas, tau)
+        others, c, g = X[1:], found[0, 1:].numpy(), float(gammas[0])
+        assert g == pytest.approx(gamma * tau / np.abs(others @ X[0]).max())
+        inner = g * others @ (X[0] - c @ others) - (1 - tau) * c
+        wrong = np.where(c != 0, np.abs(inner - tau * np.sign(c)), np.maximum(np.abs(inner) - tau, 0))
+        assert wrong.max() < 1e-6
+        assert float(error) == pytest.approx(wrong.max(), abs=1e-9)
+        assert found[0, 0] == 0
+
+        def objective(c, others=others, x=X[0], g=g, tau=tau):
+            return tau * abs(c).sum() + (1 - tau) / 2 * c @ c + g / 2 * ((x - c @ others) ** 2).sum()
+
+        if gamma > 400:
+            continue  # scikit-learn needs a million rounds there
+        d, gap = X.shape[1], 1e-6  # by which scikit-learn may miss the lowest value
+        peer = ElasticNet(alpha=1 / (g * d), l1_ratio=tau, fit_intercept=False, tol=gap / g, max_iter=1_000_000)
+        theirs = objective(peer.fit(others.T, X[0]).coef_)
+        assert theirs - gap <= objective(c) <= theirs + 1e-9

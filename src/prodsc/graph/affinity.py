@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse
+import torch
 from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import normalize as unit_rows
 from torch.nn.functional import normalize
@@ -23,6 +24,15 @@ def symmetrised_sparse(C: SparseMatrix) -> scipy.sparse.csr_array:
     """The same for a sparse C."""
     W = unit_rows(abs(C).T)
     return scipy.sparse.csr_array((W + W.T) / 2)
+
+
+def cosines(C: Square) -> Affinity:
+    """|<u_i, u_j>| of the unit rows u of C^1/2, for C that is symmetric and has no negative eigenvalue.
+
+    U = C^1/2 has UU' = C, so its rows need not be computed; a row of zeros is at a right angle to all.
+    """
+    lengths = C.diagonal().clamp_min(torch.finfo(C.dtype).tiny).sqrt()
+    return (C.abs() / lengths[:, None] / lengths).fill_diagonal_(0.0)
 
 
 def neighbour_graph(points: np.ndarray | SparseMatrix, n_neighbors: int) -> scipy.sparse.csr_array:

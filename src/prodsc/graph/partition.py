@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse.csgraph
 import scipy.sparse.linalg
 import torch
 from sklearn.cluster import KMeans
@@ -72,11 +73,25 @@ def largest_first(labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def spectral_labels(W: Affinity | scipy.sparse.sparray, n_clusters: int, n_init: int, seed: int) -> np.ndarray:
     """Labels of the rows of a given affinity, dense or sparse, the largest cluster first: for methods whose affinity
     says nothing of rows that were not there."""
+    if not isinstance(W, Tensor):
+        _warn_of_pieces(W, n_clusters)
     vectors = leading_eigenvectors(W, n_clusters)[2]
     embedding = normalize(vectors).cpu().numpy()
     centres, _ = kmeans(embedding, n_clusters, n_init, seed)
     labels = torch.cdist(torch.from_numpy(embedding), torch.from_numpy(centres).to(vectors)).argmin(1).numpy()
     return largest_first(labels, n_clusters)[1]
+
+
+def _warn_of_pieces(W: scipy.sparse.sparray, n_clusters: int) -> None:
+    """With more pieces than clusters the leading eigenvectors are any k of many that are equally good."""
+    pieces = scipy.sparse.csgraph.connected_components(W, directed=False, return_labels=False)
+    if pieces > n_clusters:
+        warnings.warn(
+            f"the graph of the rows falls into {pieces} pieces, more than n_clusters={n_clusters}, and nothing says "
+            "which of them belong together. Connect more rows (a larger k_max or n_neighbors), or ask for more clusters.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def leading_eigenvectors(W: Affinity | scipy.sparse.sparray, k: int) -> tuple[Tensor, Tensor, Tensor]:

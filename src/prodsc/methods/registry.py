@@ -7,6 +7,7 @@ from torch import nn
 
 from prodsc.errors import ModelFileError, ParameterError, did_you_mean
 from prodsc.methods.base import Clusterer
+from prodsc.methods.closed_form import LRR, LSR
 from prodsc.methods.cpp import CPP
 from prodsc.methods.dsc_net import DSCNet
 from prodsc.methods.edesc import EDESC
@@ -18,7 +19,7 @@ from prodsc.methods.pro_dsc import PRODSC
 from prodsc.methods.scan import SCAN
 from prodsc.methods.sedsc import SEDSC
 from prodsc.methods.senet import SENet
-from prodsc.methods.sparse import SSCOMP, EnSC
+from prodsc.methods.sparse import SSC, SSCOMP, EnSC
 from prodsc.methods.spectral import SpectralClusterer
 from prodsc.methods.temi import TEMI
 from prodsc.methods.turtle import TURTLE
@@ -29,6 +30,9 @@ METHODS: dict[str, type[Clusterer]] = {
     "spectral": SpectralClusterer,
     "ssc-omp": SSCOMP,
     "ensc": EnSC,
+    "lsr": LSR,
+    "ssc": SSC,
+    "lrr": LRR,
     "sedsc": SEDSC,
     "pro-dsc": PRODSC,
     "cpp": CPP,

@@ -1,41 +1,21 @@
-"""Sparse subspace clustering: each point expressed by a few others, the graph of the coefficients clustered.
+"""Sparse subspace clustering: each point expressed by a few others, the graph of the coefficients clustered."""
 
-These methods label the rows they are given; there is no `predict`.
-"""
-
-from collections.abc import Sequence
-from pathlib import Path
+import warnings
 
 import numpy as np
-import scipy.sparse
 import torch
+from torch import Tensor
 
-from prodsc.data.matrix import Rows
-from prodsc.graph import spectral_labels
-from prodsc.graph.affinity import code_graph, symmetrised_sparse
-from prodsc.methods.base import Clusterer
+from prodsc.graph.affinity import SparseMatrix, code_graph
 from prodsc.methods.parameters import plain_gamma
-from prodsc.selfexpression.elastic_net import elastic_net, point_gammas
+from prodsc.methods.self_expressive import SelfExpressive
+from prodsc.selfexpression.elastic_net import TOLERANCE, elastic_net, point_gammas
 from prodsc.selfexpression.omp import omp
-from prodsc.selfexpression.sparse import blocks, sparse_coefficients
-from prodsc.training import Callback
-from prodsc.types import Rows as Points
+from prodsc.selfexpression.sparse import sparse_coefficients
+from prodsc.types import Rows
 
 
-class _Expressive(Clusterer):
-    """Rows -> C -> affinity -> the one spectral step."""
-
-    n_init: int
-
-    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
-        graph = self._graph(torch.cat(list(rows.chunks())).double())
-        self.labels_ = spectral_labels(graph, self.n_clusters, self.n_init, self.seed_)
-
-    def _graph(self, X: Points) -> scipy.sparse.csr_array:
-        raise NotImplementedError
-
-
-class SSCOMP(_Expressive):
+class SSCOMP(SelfExpressive):
     """Sparse subspace clustering by orthogonal matching pursuit: at most k_max points express each point."""
 
     def __init__(
@@ -59,13 +39,41 @@ class SSCOMP(_Expressive):
         self.device = device
         self.verbose = verbose
 
-    def _graph(self, X: Points) -> scipy.sparse.csr_array:
+    def _coefficients(self, X: Rows) -> SparseMatrix:
         n, d = X.shape
-        points = blocks(n, n + self.k_max * (d + self.k_max))
-        return symmetrised_sparse(sparse_coefficients(lambda b: omp(X, b, self.k_max, self.tolerance), points))
+        most = min(self.k_max, d)
+        points = self._blocks(n, n + most * (d + most))
+        return sparse_coefficients(lambda block: omp(X, block, most, self.tolerance), points)
 
 
-class EnSC(_Expressive):
+class _ElasticNet(SelfExpressive):
+    """min tau ||c||_1 + (1 - tau)/2 ||c||^2 + gamma_i/2 ||x_i - Xc||^2, c_ii = 0."""
+
+    gamma: float
+    tau: float
+
+    def _coefficients(self, X: Rows) -> SparseMatrix:
+        gamma, errors = plain_gamma(self), []
+
+        def solve(block: slice) -> Tensor:
+            C, error = elastic_net(X, block, point_gammas(X, block, gamma, self.tau), self.tau)
+            errors.append(error)
+            return C
+
+        C = sparse_coefficients(solve, self._blocks(len(X), len(X)))
+        error = torch.cat(errors)
+        if n_open := int((error > TOLERANCE).sum()):
+            warnings.warn(
+                f"{type(self).__name__}: the solver did not converge for {n_open} of {len(X)} points (the worst is "
+                f"{float(error.max()):.1g} from its conditions, {TOLERANCE:g} is asked for); what it reached is used. "
+                "Lower gamma, or drop rows that are nearly copies of others.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return C
+
+
+class EnSC(_ElasticNet):
     """Elastic-net subspace clustering: min tau ||c||_1 + (1 - tau)/2 ||c||^2 + gamma_i/2 ||x_i - Xc||^2, c_ii = 0."""
 
     def __init__(
@@ -91,9 +99,30 @@ class EnSC(_Expressive):
         self.device = device
         self.verbose = verbose
 
-    def _graph(self, X: Points) -> scipy.sparse.csr_array:
-        gamma = plain_gamma(self)
-        C = sparse_coefficients(
-            lambda b: elastic_net(X, b, point_gammas(X, b, gamma, self.tau), self.tau)[0], blocks(len(X), len(X))
-        )
+    def _affinity(self, C: SparseMatrix) -> SparseMatrix:
         return code_graph(C, self.n_neighbors)
+
+
+class SSC(_ElasticNet):
+    """Sparse subspace clustering (CVPR 2009): min ||c||_1 + gamma_i/2 ||x_i - Xc||^2, c_ii = 0."""
+
+    tau = 1.0
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        gamma: float = 20.0,
+        scaling: str = "unit",
+        n_init: int = 10,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        verbose: int = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.gamma = gamma
+        self.scaling = scaling
+        self.n_init = n_init
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose

@@ -18,6 +18,7 @@ FEWEST_NEW = 32  # atoms that may join a support in one round; half of the suppo
 NEWTON_STEPS = 30  # within a round; a problem that is optimal on its support, or cannot go down, takes no more
 GROUP_BYTES = 32 * 2**20  # of the gathered atoms and Gram matrices that are solved together
 FEWEST_TOGETHER = 8
+TOLERANCE = 1e-6  # distance from the conditions above at which a point is solved
 RIDGE = 1e-6  # of the largest curvature; less, and rounding spoils the long steps
 
 
@@ -28,7 +29,7 @@ def point_gammas(X: Rows, points: slice, gamma: float, tau: float) -> Tensor:
 
 
 def elastic_net(
-    X: Rows, points: slice, gammas: Tensor, tau: float, tol: float = 1e-6, max_iter: int = 100
+    X: Rows, points: slice, gammas: Tensor, tau: float, tol: float = TOLERANCE, max_iter: int = 100
 ) -> tuple[Tensor, Tensor]:
     """Coefficients, one row per point, and how far each is from the conditions above after at most max_iter rounds."""
     x = X[points]
