@@ -316,7 +316,7 @@ EXPERIMENTS = (
         "synthetic", "figure", "5 and B.1", "Manifolds on the sphere", tuple(f"synthetic-{n}" for n in
         ("pole", "poles", "tilted", "crossing")), _synthetic, 1, (), ("ACC", "angle", "effective_rank"), "synthetic",
         ("eta (ours 0.05), momentum, weight decay and all settings of MLC are not published; ours are the defaults",
-         "the published gamma of 0.5 is a fiftieth of the bound when the term is divided by n, as elsewhere, and too weak "
+         "the published gamma of 0.5 is a fiftieth of the bound when the term is divided by n, as elsewhere: too weak "
          "to bend Z; beside it stands gamma from the bound",
          "SEDSC shares PRO-DSC's heads here; the paper's has an autoencoder"),
     ),
