@@ -88,7 +88,7 @@ def _warn_of_pieces(W: scipy.sparse.sparray, n_clusters: int) -> None:
     if pieces > n_clusters:
         warnings.warn(
             f"the graph of the rows falls into {pieces} pieces, more than n_clusters={n_clusters}, and nothing says "
-            "which of them belong together. Connect more rows (a larger k_max or n_neighbors), or ask for more clusters.",
+            "which of them belong together. Connect more rows (a larger k_max or n_neighbors), or ask for more.",
             UserWarning,
             stacklevel=2,
         )
