@@ -34,6 +34,7 @@ OURS = {
     "hapt-561": "uci-har",
     "reuters-21578": "reuters-10k",
     "eyaleb-whitened": "eyaleb",
+    "coil100-whitened": "coil100",
 }
 
 

@@ -17,12 +17,21 @@ def test_whitened_coordinates_are_uncorrelated_and_equally_strong():
     """Against the covariance of the outputs: N/d times the identity, whatever the parts it was read in."""
     H = torch.randn(300, 12, generator=torch.Generator().manual_seed(0)) * torch.logspace(0, 2, 12)
     layer = Whitening(12, 5)
-    layer.fit(H.split(70))
+    layer.fit(lambda: H.split(70))
     out = layer(H)
     torch.testing.assert_close(out.T @ out, torch.eye(5) * 300 / 5, rtol=1e-3, atol=1e-2)
     flat = Whitening(12, 12)
-    flat.fit([torch.cat([H[:, :3], torch.zeros(300, 9)], 1)])
+    flat.fit(lambda: [torch.cat([H[:, :3], torch.zeros(300, 9)], 1)])
     assert torch.isfinite(flat.W).all(), "directions without variance get nothing"
+
+
+def test_wide_features_are_whitened_by_the_same_directions(monkeypatch):
+    H = torch.randn(200, 90, generator=torch.Generator().manual_seed(0)) * torch.logspace(0, -2, 90)
+    square, wide = Whitening(90, 5), Whitening(90, 5)
+    square.fit(lambda: H.split(70))
+    monkeypatch.setattr("prodsc.nn.network.SQUARE_BELOW", 89)
+    wide.fit(lambda: H.split(70))
+    torch.testing.assert_close(square.W.T @ square.W, wide.W.T @ wide.W, rtol=1e-3, atol=1e-3)
 
 
 @pytest.fixture(scope="module")

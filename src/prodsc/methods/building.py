@@ -136,7 +136,7 @@ def whiten(p: "PRODSC", network: Network) -> None:
     assert network.whitening is not None
     network.eval()
     with torch.inference_mode():
-        network.whitening.fit(network.encoder(X.to(p.device_)).flatten(1) for X in p._training_rows.chunks())
+        network.whitening.fit(lambda: (network.encoder(X.to(p.device_)).flatten(1) for X in p._training_rows.chunks()))
 
 
 def _adam(p: "PRODSC", network: Network) -> torch.optim.Optimizer:

@@ -9,6 +9,9 @@ from torch.nn import functional as F
 from prodsc.nn.encoders import initialise
 from prodsc.types import Rows
 
+SQUARE_BELOW = 4096  # features; their square matrix of second moments fits, and so do all its eigenvectors
+SPARE, READINGS = 40, 6  # directions beyond those asked for, and times the rows are read, where it does not
+
 
 class Network(nn.Module):
     def __init__(
@@ -59,18 +62,35 @@ class Whitening(nn.Module):
         return F.normalize(H) @ self.W.T
 
     @torch.no_grad()
-    def fit(self, parts: Iterable[Rows]) -> None:
-        """W from the second moments of all rows, read a part at a time; directions without variance get nothing."""
-        moments, n = torch.zeros(self.W.shape[1], self.W.shape[1], dtype=torch.float64, device=self.W.device), 0
-        for H in parts:
-            unit = F.normalize(H).double()
-            moments += unit.T @ unit
-            n += len(H)
-        values, vectors = torch.linalg.eigh(moments)
-        d = len(self.W)
+    def fit(self, parts: Callable[[], Iterable[Rows]]) -> None:
+        """W from the second moments of all rows, read a part at a time; directions without variance get nothing.
+
+        `parts` is called for each reading: one, or for features too wide for a square matrix of them a few, in which
+        a subspace somewhat larger than asked for is turned towards the strongest directions.
+        """
+        d, width = self.W.shape
+        if width <= SQUARE_BELOW:
+            moments, n = self._moments(parts())
+            values, vectors = torch.linalg.eigh(moments)
+        else:
+            basis = torch.randn(width, d + SPARE, generator=torch.Generator().manual_seed(0)).to(self.W)
+            for _ in range(READINGS - 1):
+                basis, _ = torch.linalg.qr(self._moments(parts(), basis)[0])
+            moments, n = self._moments(parts(), basis)
+            values, turn = torch.linalg.eigh((basis.T @ moments).double())
+            vectors = basis.double() @ turn
         values, vectors = values[-d:], vectors[:, -d:]
         scale = torch.where(values > 1e-9 * values[-1], (n / (d * values.clamp_min(1e-30))).sqrt(), 0.0)
         self.W.copy_((vectors * scale).T)
+
+    def _moments(self, parts: Iterable[Rows], basis: Tensor | None = None) -> tuple[Tensor, int]:
+        """The second moments of unit rows, or what they make of a basis, and the number of rows."""
+        total, n = torch.zeros((), dtype=torch.float64 if basis is None else basis.dtype, device=self.W.device), 0
+        for H in parts:
+            unit = F.normalize(H).to(total)
+            total = total + unit.T @ (unit if basis is None else unit @ basis)
+            n += len(H)
+        return total, n
 
 
 def identity_head(size: int) -> nn.Linear:
