@@ -70,13 +70,48 @@ def test_tuning_needs_no_labels_unless_asked(stand_in, blobs):
     X, y = blobs
     table = compare(X, y, ["pro-dsc"], seeds=2, tune=True)
     assert table.chosen["pro-dsc"]["gamma"] == 300.0
-    assert table.by == "neighbours that agree, without labels"
+    assert table.by == "neighbours that agree beyond chance, without labels"
     assert [t.parameters["gamma"] for t in stand_in][-2:] == [300.0, 300.0]
     told = compare(X, y, ["pro-dsc"], seeds=2, tune_with_labels=True)
     assert "true labels" in told.by
     assert "with the true labels" in told.markdown()
     with pytest.raises(InputError, match="needs labels"):
         compare(X, None, ["pro-dsc"], seeds=1, n_clusters=3, tune_with_labels=True)
+
+
+def test_scores_without_labels_look_at_the_rows_that_were_labelled(monkeypatch, blobs, tmp_path):
+    """A file with a test part: trials label that part alone."""
+    X, y = blobs
+    test = np.arange(len(y)) % 3 == 0
+    np.savez(tmp_path / "parts.npz", X=X, split=test.astype(int))
+
+    def run(trials, folder, **_):
+        outcomes = [Outcome(trial, {"seconds": 1.0, "peak_memory_mb": 1.0}) for trial in trials]
+        for outcome in outcomes:
+            outcome.__dict__["arrays"] = {"labels": y[test]}
+        return outcomes
+
+    monkeypatch.setattr(module, "run_trials", run)
+    table = compare(tmp_path / "parts.npz", None, ["k-means"], seeds=2, n_clusters=3, tune=True)
+    assert table.lines[0].mean("neighbours") > 90
+
+
+def test_the_papers_grids():
+    """Every value that its appendix names."""
+    sizes = {name: len(grid_of(name)) for name in ("ensc", "ssc-omp", "dsc-net", "cpp", "k-means")}
+    assert sizes == {"ensc": 12 * 3, "ssc-omp": 8 * 4, "dsc-net": 4 * 6, "cpp": 2, "k-means": 1}
+    assert {"gamma": 3200, "tau": 1.0} in grid_of("ensc")
+    assert {"k_max": 200, "tolerance": 1e-7} in grid_of("ssc-omp")
+
+
+def test_the_command_counts_and_names_what_it_tries(stand_in, blobs, tmp_path):
+    np.savez(tmp_path / "data.npz", X=blobs[0], y=blobs[1])
+    words = ["compare", str(tmp_path / "data.npz"), "--methods", "k-means,lsr", "--seeds", "2", "--tune"]
+    done = CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "[2/10] lsr seed 0 gamma=0.1" in done.output  # 1 + 5 of the grids, 2 methods x 2 seeds
+    assert "[10/10] lsr seed 1" in done.output
+    assert "Tuned by neighbours that agree beyond chance, without labels" in done.output
 
 
 def test_typos_and_shapes(blobs):
@@ -98,7 +133,9 @@ def test_unlabelled_scores_by_hand():
     scorer = Unlabelled(X)
     scorer.neighbours = scorer.neighbours[:, :1]  # the nearest
     assert scorer.neighbours_agree(np.array([0, 0, 1, 1])) == 100
-    assert scorer.neighbours_agree(np.array([0, 1, 0, 1])) == 0
+    assert scorer.neighbours_agree(np.array([0, 1, 0, 1])) == pytest.approx(100 * (0 - 0.5) / 0.5)
+    assert scorer.neighbours_agree(np.array([0, 0, 0, 1])) == pytest.approx(100 * (0.5 - 0.625) / 0.375)
+    assert scorer.neighbours_agree(np.zeros(4, dtype=int)) == 0, "one cluster tells nothing"
     assert scorer.silhouette(np.array([0, 0, 1, 1])) > 0.9
     assert np.isnan(scorer.silhouette(np.zeros(4, dtype=int)))
 

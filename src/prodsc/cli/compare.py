@@ -7,7 +7,7 @@ import click
 from prodsc import files
 from prodsc.data.readers import read
 from prodsc.data.sets import about_set
-from prodsc.experiments.compare import ComparisonTable
+from prodsc.experiments.compare import GRIDS, ComparisonTable, grid_of
 from prodsc.experiments.compare import compare as run_comparison
 from prodsc.experiments.trials import Limits, Outcome, Trial
 
@@ -51,13 +51,19 @@ def compare(
     named = about_set(file) is not None
     known = None if named else read(file, labels=labels)
     folder = out or Path("compared") / Path(file).stem
-    total = len(names) * seeds
+    tuning = tune or tune_with_true_labels
+    total = len(names) * seeds + (sum(len(grid_of(name)) for name in names if name in METHODS) if tuning else 0)
+    done: list[Trial] = []
 
     def watch(number: int, trial: Trial, outcome: Outcome | None) -> None:
-        words = f"[{number + 1}/{total}] {trial.method} seed {trial.seed}"
+        tried = {name: trial.parameters[name] for name in GRIDS.get(trial.method, {})} if tuning else {}
+        words = " ".join(
+            [f"[{len(done) + 1}/{total}]", trial.method, f"seed {trial.seed}", *(f"{n}={v}" for n, v in tried.items())]
+        )
         if outcome is None:
             click.echo(f"{words} ...")
             return
+        done.append(trial)
         shown = [f"{m} {outcome.numbers[m]:.1f}" for m in ("ACC", "NMI") if m in outcome.numbers]
         took = f"{outcome.numbers['seconds']:.1f} s" if "seconds" in outcome.numbers else ""
         click.echo(f"{words}: {outcome.failed or ', '.join([*shown, took])}")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from prodsc import metrics, theory
-from prodsc.data.sets import Dataset, NoSplitError, load_dataset
+from prodsc.data.sets import Dataset, NoSplitError, Split, load_dataset
 from prodsc.errors import InputError
 from prodsc.experiments.run import peak_memory_mb
 from prodsc.experiments.trials import Trial
@@ -69,15 +69,20 @@ def fit(trial: Trial, checkpoint: Path, callbacks: Sequence[Callback] = ()) -> F
 
 def parts(trial: Trial, inductive: bool) -> tuple[Dataset, Dataset]:
     """Train and test rows, the same object when there is one part only or the trial is of `split` "all"."""
-    try:
-        test = load_dataset(trial.dataset, trial.options.get("split", "test"))
-    except NoSplitError:
-        test = load_dataset(trial.dataset)
+    test = scored_part(trial.dataset, trial.options.get("split", "test"))
     if test.split == "all":
         return test, test
     if not inductive or test.about.split == "whole":
         return test, test
     return load_dataset(trial.dataset, "train"), test
+
+
+def scored_part(dataset: str, split: Split = "test") -> Dataset:
+    """The rows whose labels a trial gives: the test part, or all rows where there is none."""
+    try:
+        return load_dataset(dataset, split)
+    except NoSplitError:
+        return load_dataset(dataset)
 
 
 def sample(data: Dataset, most: int | None) -> tuple[np.ndarray, np.ndarray | None]:
