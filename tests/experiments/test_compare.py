@@ -96,6 +96,32 @@ def test_scores_without_labels_look_at_the_rows_that_were_labelled(monkeypatch, 
     assert table.lines[0].mean("neighbours") > 90
 
 
+def test_the_command_takes_parameters_of_methods(stand_in, blobs, tmp_path):
+    np.savez(tmp_path / "data.npz", X=blobs[0], y=blobs[1])
+    words = [
+        "compare",
+        str(tmp_path / "data.npz"),
+        "--methods",
+        "dsc-net",
+        "--seeds",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(cli, [*words, "--set", "dsc-net.gamma=0.2", "--set", "dsc-net.channels=3,3,5"])
+    assert done.exit_code == 0, done.output
+    assert stand_in[0].parameters == {"n_clusters": 3, "gamma": 0.2, "channels": [3, 3, 5]}
+    for wrong, why in (
+        ("gamma=1", "--set takes METHOD.NAME=VALUE"),
+        ("dsc-net.gama=1", "did you mean 'gamma'"),
+        ("dsc-nett.gamma=1", "did you mean 'dsc-net'"),
+        ("dsc-net.gamma=-1", "gamma must be a number above 0"),
+    ):
+        failed = CliRunner().invoke(cli, [*words, "--set", wrong])
+        assert failed.exit_code != 0
+        assert why in failed.output + str(failed.exception)
+
+
 def test_the_papers_grids():
     """Every value that its appendix names."""
     sizes = {name: len(grid_of(name)) for name in ("ensc", "ssc-omp", "dsc-net", "cpp", "k-means")}

@@ -1,10 +1,12 @@
 """prodsc compare: several methods on one file, one table."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from prodsc import files
+from prodsc.cli.options import Value
 from prodsc.data.readers import read
 from prodsc.data.sets import about_set
 from prodsc.experiments.compare import GRIDS, ComparisonTable, grid_of
@@ -24,6 +26,9 @@ DEFAULT = "k-means,spectral,pro-dsc"
 @click.option("--labels", help="Known labels, only to score: an array or column of FILE, or another file.")
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds of one run.")
 @click.option("--memory-limit", type=click.FloatRange(min=0, min_open=True), metavar="MB", help="Memory of one run.")
+@click.option(
+    "--set", "given", multiple=True, metavar="METHOD.NAME=VALUE", help="A parameter of one method; may be repeated."
+)
 @click.option("--tune", is_flag=True, help="Search the paper's grids by a score that needs no labels.")
 @click.option("--tune-with-true-labels", is_flag=True, help="Search them by ACC: an upper limit, not a result.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [compared/FILE].")
@@ -35,6 +40,7 @@ def compare(
     labels: str | None,
     time_limit: float | None,
     memory_limit: float | None,
+    given: tuple[str, ...],
     tune: bool,
     tune_with_true_labels: bool,
     out: Path | None,
@@ -74,6 +80,7 @@ def compare(
         names,
         seeds,
         n_clusters=n_clusters,
+        parameters=_parameters(given),
         limits=Limits(time_limit, memory_limit),
         tune=tune,
         tune_with_labels=tune_with_true_labels,
@@ -86,3 +93,20 @@ def compare(
     click.echo()
     click.echo(table.markdown())
     click.echo(f"results in {folder}: table.csv, table.md, report.html")
+
+
+def _parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """METHOD.NAME=VALUE, ... as parameters by method, each read and checked by its own rule."""
+    from prodsc.methods.parameters import BY_NAME
+    from prodsc.methods.registry import make
+
+    found: dict[str, dict[str, Any]] = {}
+    for words in given:
+        place, equals, text = words.partition("=")
+        method, dot, name = place.partition(".")
+        if not (equals and dot):
+            raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as ensc.gamma=20; got {words!r}.")
+        value = Value(BY_NAME[name]).convert(text, None, None) if name in BY_NAME else text
+        make(method, **{name: value})  # a typo speaks before anything runs
+        found.setdefault(method, {})[name] = value
+    return found
