@@ -10,7 +10,7 @@ X --> pre-feature --> Z, Y --> S = YY' --> C, A --> loss terms --> one loop --> 
 >>> reproduce("faces-objects", datasets=["orl"]).against_paper()
 """
 
-from prodsc import errors, metrics, theory
+from prodsc import errors, export, metrics, theory
 from prodsc._version import __version__
 from prodsc.data.readers import read
 from prodsc.data.sets import load_dataset
@@ -26,6 +26,7 @@ __all__ = [
     "compare",
     "diagnose",
     "errors",
+    "export",
     "load",
     "load_dataset",
     "make",

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        os.chmod(part, 0o666 & ~_umask())  # mkstemp makes files private; a result is as readable as any other file
+        os.chmod(part, 0o666 & ~umask())  # mkstemp makes files private; a result is as readable as any other file
         with part.open("rb") as file:
             os.fsync(file.fileno())  # so that a power cut after the rename cannot leave an empty file
         os.replace(part, path)
@@ -36,6 +37,31 @@ def atomic(path: str | Path) -> Iterator[Path]:
         raise unwritable(path, error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """Give a folder beside `path` to fill; it takes `path`'s place when the block succeeds, and goes when it fails."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    except OSError as error:
+        raise unwritable(path, error) from error
+    old = part.with_suffix(".old")
+    try:
+        yield part
+        os.chmod(part, 0o777 & ~umask())
+        if path.exists():
+            os.rename(path, old)
+        os.rename(part, path)
+    except OSError as error:
+        if old.exists() and not path.exists():
+            os.rename(old, path)
+        raise unwritable(path, error) from error
+    finally:
+        for folder in (part, old):
+            shutil.rmtree(folder, ignore_errors=True)  # links inside are removed, what they point to stays
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -71,7 +97,7 @@ def unwritable(path: Path, error: OSError) -> OutputError:
     return OutputError(f"cannot write {path}: {error.strerror or error}. Free space or choose another place.")
 
 
-def _umask() -> int:
+def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -191,7 +191,7 @@ def test_the_synthetic_figure(tmp_path):
 def test_the_images_of_a_subspace():
     """Rows on two axes: those nearest to each axis come first."""
     Z = np.array([[1, 0], [0.9, 0.1], [0.2, 0.8], [0, 0.9], [5, 5]], dtype=float)
-    rows = aligned_rows(Z[:4] / np.linalg.norm(Z[:4], axis=1, keepdims=True), np.zeros(4, dtype=int), 2)
+    rows, _ = aligned_rows(Z[:4] / np.linalg.norm(Z[:4], axis=1, keepdims=True), np.zeros(4, dtype=int), 2)
     assert rows.shape == (1, 2, 2)
     outcome = Outcome(Trial("x", "pro-dsc", 0))
     outcome.__dict__["arrays"] = {"images": np.zeros((2, 8, 8, 5, 5), dtype=np.uint8)}

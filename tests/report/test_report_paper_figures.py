@@ -9,6 +9,7 @@ import torch
 from matplotlib.collections import PolyQuadMesh, QuadMesh
 from matplotlib.colors import to_rgb
 
+from prodsc import theory
 from prodsc.errors import InputError
 from prodsc.report.paper_figures import (
     MOST_CURVES,
@@ -62,18 +63,19 @@ def test_alignment_shows_the_mean_error_with_its_spread_and_the_curves_of_each_e
         heights = edge[edge[:, 0] == x, 1]
         np.testing.assert_allclose([heights.min(), heights.max()], [mean - spread, mean + spread])
     for axes, values in zip(others, (r, g, m), strict=True):
-        np.testing.assert_allclose(lines(axes), values)
+        np.testing.assert_allclose(lines(axes)[:-1], values)
         np.testing.assert_array_equal(axes.lines[0].get_xdata(), np.arange(1, 9))
+        assert list(axes.lines[-1].get_xdata()) == [8.5, 8.5]  # where Z has no more directions
     assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "log", "linear"]
     assert legend(others[1]) == ["0", "2", "10"]
-    brightness = [sum(to_rgb(line.get_color())) for line in others[0].lines]
+    brightness = [sum(to_rgb(line.get_color())) for line in others[0].lines[:-1]]
     assert brightness == sorted(brightness, reverse=True)  # dark = late
 
 
 def test_alignment_draws_some_of_many_epochs_with_the_first_and_the_last():
     g = np.arange(50.0)[:, None] + np.ones((50, 300))
     figure = draw(alignment(np.ones((1, 80)), g / 50, g, g, np.arange(80), curve_epochs=10 + np.arange(50)))
-    shown = [y[0] for y in lines(figure.axes[2])]
+    shown = [y[0] for y in lines(figure.axes[2])[:-1]]
     assert len(shown) == MOST_CURVES
     assert (shown[0], shown[-1]) == (1, 50)
     assert (legend(figure.axes[2])[0], legend(figure.axes[2])[-1]) == ("10", "59")
@@ -177,16 +179,17 @@ def cubes(figure):
 def test_orthogonal_draws_three_classes_in_their_principal_space_without_centring():
     Z, classes = subspaces(turn=np.linalg.qr(rows(4, 4))[0])
     crowd = np.array([5.0, 0, 0, 0]) + 0.1 * rows(len(classes), 4)
-    left, right = cubes(draw(orthogonal(crowd, Z, classes, three=[3, 0, 2])))
-    assert legend(right) == ["class 3", "class 0", "class 2"]
-    assert right.get_title() == "angles between classes: 90°, 90°, 90°"
+    figure = draw(orthogonal(crowd, Z, classes, three=[3, 0, 2]))
+    left, right = cubes(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["class 3", "class 0", "class 2"]
+    assert right.get_title() == "angles between the lines: 90°, 90°, 90°"
     for collection, c in zip(right.collections, (3, 0, 2), strict=True):
         points = np.stack([np.asarray(x) for x in collection._offsets3d], axis=1)
         assert len(points) == 6
         np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)  # all of length 1 fits in three dimensions
         np.testing.assert_allclose(np.abs(points @ points.T), 1)  # and a class is a line through the origin
         np.testing.assert_allclose(to_rgb(collection.get_facecolor()[0]), to_rgb(cluster_colour(c)))
-    angles = [float(word.strip("°,")) for word in left.get_title().split()[3:]]
+    angles = [float(word.strip("°,")) for word in left.get_title().split()[4:]]
     assert max(angles) < 5  # centred, they would be spread
 
 
@@ -208,21 +211,17 @@ def test_orthogonal_of_odd_sizes(n, d, k):
 # --- structure --------------------------------------------------------------------------------------------------
 
 
-def test_structure_has_thick_lines_in_the_blocks_thin_ones_off_and_grey_csc():
+def test_structure_has_csc_and_thick_lines_in_the_blocks_thin_ones_off():
     csc, *entries = rows(5, 4) ** 2
     figure = draw(structure([0, 1, 5, 9], csc, *entries))
-    left, right, *seconds = figure.axes
+    first, left, right = figure.axes
+    np.testing.assert_allclose(lines(first)[1], csc)  # behind it the line at 0
     np.testing.assert_allclose([*lines(left), *lines(right)], entries)
     np.testing.assert_array_equal(left.lines[0].get_xdata(), [0, 1, 5, 9])
     for axes in (left, right):
         thick, thin = (line.get_linewidth() for line in axes.lines)
         assert thick > 2 * thin
         assert axes.get_ylim()[0] == 0
-    for second in seconds:
-        np.testing.assert_allclose(lines(second), [csc])
-        r, g, b = to_rgb(second.lines[0].get_color())
-        assert r == g == b
-        assert second.get_ylim()[0] == 0
     assert left.lines[0].get_color() != right.lines[0].get_color()
     assert f"from {csc[0]:.3g} to {csc[-1]:.3g}" in figure.get_label()
 
@@ -249,8 +248,10 @@ def test_singular_values_of_all_rows_and_of_each_class_over_the_largest():
         wanted = np.sqrt(np.linalg.eigvalsh(mine @ mine.T)[::-1])
         np.testing.assert_allclose(lines(axes)[2], wanted / wanted[0])
         np.testing.assert_array_equal(axes.lines[2].get_xdata(), np.arange(1, len(wanted) + 1))
-    assert legend(every) == ["X", "Z"]
+    ranks = [float(theory.effective_rank(torch.from_numpy(U))) for U in (X, Z)]
+    assert legend(every) == [f"X  ({ranks[0]:.1f})", f"Z  ({ranks[1]:.1f})"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["0", "1", "2", "3"]
+    assert "first 4\nof 13" in figure.legends[0].get_title().get_text()
 
 
 def test_singular_values_show_ten_classes_by_default_and_bear_zeros():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from prodsc.report.style import COLOURS, cluster_colour, style
+from prodsc.report.style import COLOURS, cluster_colour, cluster_marker, style
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, for linear RGB.
 SIGHT = {
@@ -44,9 +44,19 @@ def test_twenty_colours_can_be_told_apart(sight):
     assert _reference_lab(COLOURS, SIGHT["normal"])[:, 0].max() < 85  # nothing fades into white paper
 
 
-def test_colours_repeat_after_the_last():
+@pytest.mark.parametrize("sight", SIGHT)
+def test_ten_colours_are_further_apart(sight):
+    """Ten clusters are the usual case: there no two colours may need a second look."""
+    lab = _reference_lab(COLOURS[:10], SIGHT[sight])
+    assert min(np.linalg.norm(a - b) for a, b in combinations(lab, 2)) > 18
+
+
+def test_beyond_twenty_clusters_colours_repeat_with_another_shape():
     assert cluster_colour(0) == cluster_colour(20) == COLOURS[0]
     assert cluster_colour(19) != cluster_colour(0)
+    looks = [(cluster_colour(c), cluster_marker(c)) for c in range(140)]
+    assert len(set(looks)) == 140
+    assert {cluster_marker(c) for c in range(20)} == {"o"}
 
 
 def test_style_is_local():

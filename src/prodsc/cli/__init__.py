@@ -10,7 +10,9 @@ from prodsc._version import __version__
 from prodsc.cli.compare import compare
 from prodsc.cli.data import data
 from prodsc.cli.diagnose import diagnose
+from prodsc.cli.export import export
 from prodsc.cli.extract import extract
+from prodsc.cli.figure import figure
 from prodsc.cli.fit import fit
 from prodsc.cli.predict import predict
 from prodsc.cli.recipes import recipes
@@ -25,7 +27,7 @@ def cli() -> None:
     """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
 
 
-for command in (fit, predict, diagnose, recipes, data, extract, compare, reproduce):
+for command in (fit, predict, diagnose, recipes, data, extract, compare, reproduce, export, figure):
     cli.add_command(command)
 
 

@@ -26,6 +26,7 @@ from safetensors import safe_open
 from prodsc.data.tables import FEATURE_NAMES, LABEL_NAMES, Table, listed, open_csv, open_parquet, table_matrix
 from prodsc.errors import InputError, ProdscError, did_you_mean, require
 
+ID_NAMES = ("ids", "id")
 NO_PICKLE = "a pickle is never loaded, as it could run code"
 
 
@@ -68,6 +69,39 @@ def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:
     """One more array of a file, such as its split, by name; None when the file has none of that name."""
     with _opened(_existing(path)) as contents:
         return contents.arrays[name]() if name in contents.arrays else None
+
+
+def read_vectors(path: str | PathLike[str], n: int) -> dict[str, np.ndarray]:
+    """Every array of a file that has one value for each of n rows, such as labels, ids or a split, by name."""
+    found = {}
+    with _opened(_existing(path)) as contents:
+        for name in filter(None, contents.arrays):
+            array = contents.arrays[name]()
+            array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+            if array.shape == (n,) and array.dtype.kind in "biufUSO":
+                found[name] = np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+    return found
+
+
+def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
+    """What a file calls its n rows: its array or column `ids` or `id`, or NAME.ids.txt beside it; None without names.
+
+    `prodsc extract` leaves them so. Names of another number than the rows are of something else, and not taken.
+    """
+    path = Path(os.path.expanduser(path))
+    if not os.path.isfile(path):  # a computed data set has no file
+        return None
+    beside = path.with_name(f"{path.stem}.ids.txt")
+    if os.path.isfile(beside):
+        names = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        return names if len(names) == n else None
+    for name in ID_NAMES:
+        ids = read_array(path, name) if path.suffix.lower() in OPENERS else None
+        if ids is not None and ids.shape == (n,) and ids.dtype.kind in "iuUSO":
+            return [
+                value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in ids.tolist()
+            ]
+    return None
 
 
 # ---- the file: is it there, can it be opened -------------------------------------------------------------------------

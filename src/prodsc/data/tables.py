@@ -43,6 +43,18 @@ def open_parquet(path: Path, stack: ExitStack) -> Table:
 
 
 def open_csv(path: Path, stack: ExitStack) -> Table:
+    read_options, parse_options, header = csv_options(path)
+    table = pa.csv.read_csv(path, read_options, parse_options)
+    table = table.rename_columns([name.strip() for name in table.column_names])
+    # pandas and R write the row names as a first column without a name
+    unnamed = header and table.column_names[0] == ""
+    fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
+    batches = partial(table.to_batches, max_chunksize=ROWS_AT_A_TIME)
+    return Table(path, fields, len(table), batches, table.column, header)
+
+
+def csv_options(path: Path) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, bool]:
+    """How pyarrow must read a file of text, judged by its first rows; and whether it has a header."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         file.seek(0)
@@ -54,14 +66,7 @@ def open_csv(path: Path, stack: ExitStack) -> Table:
     header = _has_header(rows)
     names = None if header else [f"f{j}" for j in range(len(rows[0]))]
     block = max(2**20, 4 * sum(len(cell) + 1 for row in rows for cell in row))  # pyarrow wants whole rows in a block
-    options = pa.csv.ReadOptions(column_names=names, block_size=block), pa.csv.ParseOptions(delimiter=delimiter)
-    table = pa.csv.read_csv(path, *options)
-    table = table.rename_columns([name.strip() for name in table.column_names])
-    # pandas and R write the row names as a first column without a name
-    unnamed = header and table.column_names[0] == ""
-    fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
-    batches = partial(table.to_batches, max_chunksize=ROWS_AT_A_TIME)
-    return Table(path, fields, len(table), batches, table.column, header)
+    return pa.csv.ReadOptions(column_names=names, block_size=block), pa.csv.ParseOptions(delimiter=delimiter), header
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:

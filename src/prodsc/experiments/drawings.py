@@ -65,12 +65,8 @@ def water_filling(outcomes: Sequence[Outcome]) -> list[Drawing]:
 
 def tsne(outcomes: Sequence[Outcome]) -> list[Drawing]:
     found = outcomes[0].arrays
-    classes = _classes(outcomes[0])
-    maps = []
-    for name in ("X", "Z"):
-        rows, places = figures.embed_2d(found[name])
-        maps.append((f"tsne-{name}", figures.map_2d(places, classes[rows], np.ones(len(rows)))))
-    return maps
+    maps = [figures.embed_2d(found[name], max_rows=len(found[name]))[1] for name in ("X", "Z")]
+    return [("tsne", figures.two_maps(maps[0], maps[1], _classes(outcomes[0])))]
 
 
 def learning_curves(outcomes: Sequence[Outcome]) -> list[Drawing]:

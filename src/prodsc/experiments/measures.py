@@ -277,20 +277,26 @@ def subspaces(trial: Trial, checkpoint: Path) -> Measured:
     if images.ndim < 3:
         raise InputError(f"{named or trial.dataset} holds rows, not images, so there is nothing to show.")
     Z = done.model.transform(done.X_test)
-    chosen = aligned_rows(Z, done.labels, 8)
+    chosen, _ = aligned_rows(Z, done.labels, 8)
     return Measured(scored(done), {"images": images[chosen], "rows": chosen}, done.notes)
 
 
-def aligned_rows(Z: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
-    """clusters x components x images: rows of each cluster by |cosine| with its principal directions (not centred)."""
-    found = []
+def aligned_rows(Z: np.ndarray, labels: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """clusters x components x images: rows of each cluster by |cosine| with its principal directions (not centred).
+
+    Also which clusters: those with fewer than `most` rows are left out.
+    """
+    found, clusters = [], []
     for c in np.unique(labels):
         rows = np.flatnonzero(labels == c)
         if len(rows) < most:
             continue
         directions = np.linalg.svd(Z[rows], full_matrices=False)[2][:most]
         found.append(rows[np.argsort(-np.abs(Z[rows] @ directions.T), axis=0)[:most].T])
-    return np.stack(found)
+        clusters.append(int(c))
+    if not found:
+        raise InputError(f"no cluster has {most} rows, so none has {most} images for each of {most} directions.")
+    return np.stack(found), np.array(clusters)
 
 
 def from_scratch(trial: Trial, checkpoint: Path) -> Measured:

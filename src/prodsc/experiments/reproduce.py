@@ -142,6 +142,7 @@ def write(result: Reproduction) -> None:
 
 def _draw(drawing: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
     from prodsc.experiments.drawings import DRAWINGS  # matplotlib is slow to import, and needed only here
+    from prodsc.report.save import save_figure
 
     fine = [outcome for outcome in outcomes if not outcome.failed]
     groups: dict[str, list[Outcome]] = {}
@@ -152,9 +153,7 @@ def _draw(drawing: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]
         for what, figure in DRAWINGS[drawing](group):
             stem = what if what == dataset else f"{what}_{Path(dataset).stem}"
             for suffix in PICTURES:
-                with files.atomic(folder / f"{stem}.{suffix}") as part:
-                    figure.savefig(part, format=suffix, dpi=150)
-                made.append(folder / f"{stem}.{suffix}")
+                made.append(save_figure(figure, folder / f"{stem}.{suffix}"))
     return made
 
 

@@ -56,6 +56,11 @@ class Request:
             raise ModelFileError(f"{folder} holds no run to resume ({REQUEST} is not there).") from error
         except ValueError as error:
             raise ModelFileError(f"{folder / REQUEST} is damaged ({error}). Start again with a new --out.") from error
+        return cls.of(content, folder)
+
+    @classmethod
+    def of(cls, content: dict[str, Any], folder: Path) -> Self:
+        """From what run.json holds."""
         return cls(**(content | {"file": Path(content["file"]), "out": folder}))
 
     def prepare(self, overwrite: bool) -> None:

@@ -77,16 +77,22 @@ def open_items(source: Source, *, column: str | None = None, labels_from_folders
 
 def image_folder(root: Path, labels: bool = False) -> Items:
     """Every image below a folder, in the order of their paths; the paths, relative to it, are the ids."""
-    names = sorted(_image_names(root))
-    if not names:
-        raise InputError(f"{root} holds no images ({', '.join(IMAGE_SUFFIXES)}); name a folder that does.")
+    names = image_names(root)
     stamps = ((name, *_stamp(root / name)) for name in names)
     classes, y = _folder_labels(names, root) if labels else (None, None)
-    ids = [_printable(name) for name in names]
+    ids = [printable(name) for name in names]
     return Items("images", ids, lambda i: _open_image(root / names[i]), _digest(stamps), y, classes)
 
 
-def _image_names(root: Path) -> Iterable[str]:
+def image_names(root: Path) -> list[str]:
+    """The path of every image below a folder, relative to it, in the order of rows."""
+    names = sorted(_found(root))
+    if not names:
+        raise InputError(f"{root} holds no images ({', '.join(IMAGE_SUFFIXES)}); name a folder that does.")
+    return names
+
+
+def _found(root: Path) -> Iterable[str]:
     seen = set()
     for folder, inside, names in os.walk(root, followlinks=True):
         if (real := os.path.realpath(folder)) in seen:
@@ -113,9 +119,9 @@ def _folder_labels(names: list[str], root: Path) -> tuple[list[str], np.ndarray]
     if loose:
         raise InputError(
             f"labels from folders need every image of {root} inside a sub-folder named after its class; "
-            f"{_printable(loose[0])} is in none: move it, or do without the labels."
+            f"{printable(loose[0])} is in none: move it, or do without the labels."
         )
-    classes, y = np.unique([_printable(name.split("/")[0]) for name in names], return_inverse=True)
+    classes, y = np.unique([printable(name.split("/")[0]) for name in names], return_inverse=True)
     return classes.tolist(), y.astype(np.int64)
 
 
@@ -127,7 +133,7 @@ def _open_image(path: Path) -> Any:
             return image
     except Exception as error:  # a damaged image makes Pillow raise nearly anything
         reason = "it is damaged or not an image" if isinstance(error, SyntaxError) else str(error) or repr(error)
-        raise InputError(f"{_printable(str(path))} cannot be read as an image ({reason}).") from error
+        raise InputError(f"{printable(str(path))} cannot be read as an image ({reason}).") from error
 
 
 def image_array(X: np.ndarray, where: str, y: np.ndarray | None = None) -> Items:
@@ -218,6 +224,6 @@ def _digest(values: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """One line of UTF-8, even for a file name that is neither."""
     return name.replace("\n", "\\n").encode("utf-8", "backslashreplace").decode()

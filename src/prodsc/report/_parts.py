@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator
 from numpy.typing import ArrayLike, NDArray
 
 from prodsc.errors import InputError
-from prodsc.report.style import COLOURS, INK, MUTED, cluster_colour
+from prodsc.report.style import COLOURS, INK, MUTED, cluster_colour, cluster_marker
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +51,13 @@ def unit_rows(array: NDArray[Any], name: str) -> Floats:
     floats = finite(array, name)
     norms = np.linalg.norm(floats, axis=1, keepdims=True)
     return floats / np.where(norms > 0, norms, 1.0)
+
+
+def effective_rank(singular: NDArray[Any]) -> float:
+    """As `theory.effective_rank`, of singular values that are at hand: r for r equally strong directions."""
+    energy = np.square(singular)
+    shares = energy[energy > 0] / max(float(energy.sum()), np.finfo(float).tiny)
+    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 def fractions(values: ArrayLike, name: str, n: int) -> Floats:
@@ -90,7 +100,7 @@ def block_means(G: Floats, labels: NDArray[np.intp]) -> str:
     return "mean " + ", ".join(means) if means else "one row"
 
 
-def mark_clusters(axes: Axes, labels: NDArray[np.intp], sides: str) -> None:
+def mark_clusters(axes: Axes, labels: NDArray[np.intp], sides: str, what: str = "cluster") -> None:
     """A strip in the clusters' colours and a number per cluster along the sides, long ticks at the boundaries."""
     clusters, sizes = np.unique(labels, return_counts=True)
     ends = np.cumsum(sizes) - 0.5
@@ -100,10 +110,10 @@ def mark_clusters(axes: Axes, labels: NDArray[np.intp], sides: str) -> None:
     place = [-0.02] * len(clusters)
     if "x" in sides:
         axes.hlines(place, starts, ends, transform=axes.get_xaxis_transform(), **strip)
-        axes.set_xlabel("cluster")
+        axes.set_xlabel(what)
     if "y" in sides:
         axes.vlines(place, starts, ends, transform=axes.get_yaxis_transform(), **strip)
-        axes.set_ylabel("cluster")
+        axes.set_ylabel(what)
     ticks: dict[float, str] = {}
     for centre, cluster in zip((starts + ends) / 2, clusters, strict=True):
         if not ticks or centre - list(ticks)[-1] >= 0.06 * len(labels):  # closer than this, numbers would overlap
@@ -130,6 +140,37 @@ def curve(axes: Axes, x: Floats, y: Floats) -> None:
     axes.plot(
         x, np.convolve(y, window, "same") / np.convolve(np.ones_like(y), window, "same"), color=COLOURS[0], lw=1.6
     )
+
+
+def scatter_map(axes: Axes, points: Floats, labels: NDArray[np.intp], strength: Floats, dot: float = 1.0) -> None:
+    """Dots in the colour and shape of their cluster, drawn in mixed order, and its number at its median."""
+    clusters = np.unique(labels)
+    colours = to_rgba_array([cluster_colour(label) for label in labels])
+    colours[:, 3] = strength
+    size = dot * float(np.clip(12_000 / len(labels), 8, 45))
+    for marker in dict.fromkeys(cluster_marker(c) for c in clusters):
+        mine = np.array([cluster_marker(label) == marker for label in labels])
+        axes.scatter(points[mine, 0], points[mine, 1], c=colours[mine], s=size, linewidths=0, marker=marker)
+    halo = [withStroke(linewidth=3, foreground="white")]
+    for cluster in clusters:
+        x, y = np.median(points[labels == cluster], axis=0)
+        text = 12 if len(clusters) <= 20 else 8
+        axes.text(x, y, str(cluster), weight="bold", size=text, ha="center", va="center", path_effects=halo)
+    axes.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
+    axes.spines[:].set_visible(False)
+
+
+def cluster_handles(clusters: NDArray[np.intp], words: Sequence[str]) -> list[Line2D]:
+    """Entries of a legend."""
+    return [
+        Line2D([], [], ls="", label=word, marker=cluster_marker(c), color=cluster_colour(c))
+        for c, word in zip(clusters, words, strict=True)
+    ]
+
+
+def repeated_colours(clusters: NDArray[np.intp]) -> str:
+    """What to say when there are more clusters than colours."""
+    return "\nMore than 20 groups: colours repeat with another shape of dot." if len(clusters) > len(COLOURS) else ""
 
 
 def panel_title(axes: Axes, name: str, hint: str) -> None:

@@ -8,26 +8,27 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from prodsc.report import _parts as parts
-from prodsc.report.style import COLOURS, HEAT, PHASE_TINTS, cluster_colour, style
+from prodsc.report.style import COLOURS, HEAT, PHASE_TINTS, style
 
 WIDTH = 7.2  # inches; one width for all, so that text has one size down the page
 LEGEND_CLUSTERS = 12  # with more, the legend is longer than the picture
 
 TERM_HINTS = {
-    "total": "all terms together: what training lowers",
+    "total": "all active terms together: what training lowers",
     "coding_rate": "lower = points spread wider, no collapse",
     "self_expression": "lower = rows rebuild each other better",
     "block_diagonal": "0 = the graph falls into k separate parts",
     "reconstruction": "lower = less of the input is lost",
+    "gamma": "weight of self-expression; the guard may lower it",
+    "lambda_max": "largest eigenvalue of M = (I - C)(I - C)'",
+    "margin": "above 1 = theory rules collapse out",
+    "effective_rank": "directions that Z uses; low for good = collapsed",
 }
 
 
@@ -111,35 +112,45 @@ def map_2d(
     labels = parts.cluster_labels(labels)
     points = parts.finite(parts.matrix(coordinates, "coordinates", len(labels), width=2), "coordinates")
     clusters, sizes = np.unique(labels, return_counts=True)
-    colours = to_rgba_array([cluster_colour(label) for label in labels])
-    colours[:, 3] = 0.85
+    strength = np.full(len(labels), 0.85)
     note = "Each dot is one row; dots that touch are alike. Axes have no unit, and wide gaps no meaning."
     if confidence is not None:
-        colours[:, 3] = 0.12 + 0.83 * parts.fractions(confidence, "confidence", len(labels))
+        strength = 0.12 + 0.83 * parts.fractions(confidence, "confidence", len(labels))
         note += "\nStrong colour: a sure assignment. Pale: the row could belong elsewhere."
     with style():
         figure = Figure(figsize=(WIDTH, 5.4), layout="constrained")
         axes = figure.subplots()
-        dot = float(np.clip(12_000 / len(labels), 8, 45))
-        axes.scatter(points[:, 0], points[:, 1], c=colours, s=dot, linewidths=0)
-        for cluster in clusters:
-            x, y = np.median(points[labels == cluster], axis=0)
-            halo = [withStroke(linewidth=3, foreground="white")]
-            size = 12 if len(clusters) <= 20 else 8
-            axes.text(x, y, str(cluster), weight="bold", size=size, ha="center", va="center", path_effects=halo)
-        axes.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
-        axes.spines[:].set_visible(False)
+        parts.scatter_map(axes, points, labels, strength)
         if len(clusters) <= LEGEND_CLUSTERS:
-            handles = [
-                Line2D([], [], ls="", marker="o", color=cluster_colour(cluster), label=f"{cluster}  ({size:,})")
-                for cluster, size in zip(clusters, sizes, strict=True)
-            ]
+            handles = parts.cluster_handles(clusters, [f"{c}  ({n:,})" for c, n in zip(clusters, sizes, strict=True)])
             figure.legend(handles=handles, loc="outside right center", title="cluster\n(dots shown)")
         figure.suptitle(parts.wrapped(title), parse_math=False)
-        parts.note(figure, note)
+        parts.note(figure, note + parts.repeated_colours(clusters))
         figure.set_label(
             f"Scatter of {len(labels):,} rows in {len(clusters)} clusters of {sizes.min():,} to {sizes.max():,} rows."
         )
+    return figure
+
+
+def two_maps(before: ArrayLike, after: ArrayLike, labels: ArrayLike, *, what: str = "class") -> Figure:
+    """Places of the same rows of X and of Z side by side, in the colours of their classes."""
+    labels = parts.cluster_labels(labels)
+    groups = np.unique(labels)
+    with style():
+        figure = Figure(figsize=(WIDTH, 4.7), layout="constrained")
+        pair = {"before: input X": before, "after: learned Z": after}
+        for axes, (title, places) in zip(figure.subplots(1, 2), pair.items(), strict=True):
+            points = parts.finite(parts.matrix(places, title, len(labels), width=2), title)
+            parts.scatter_map(axes, points, labels, np.full(len(labels), 0.8), dot=0.5)
+            axes.set_title(title)
+        figure.suptitle(f"Does learning separate the {'classes' if what == 'class' else 'clusters'}?")
+        parts.note(
+            figure,
+            f"t-SNE of {len(labels):,} rows; number and colour: {what}. Look for islands of one colour on the right\n"
+            "where colours mix on the left. Axes have no unit, and wide gaps no meaning."
+            + parts.repeated_colours(groups),
+        )
+        figure.set_label(f"Two scatters of {len(labels):,} rows, of X and of Z, in {len(groups)} colours by {what}.")
     return figure
 
 
@@ -169,8 +180,7 @@ def embed_2d(Z: ArrayLike, seed: int = 0, max_rows: int = 2000) -> tuple[NDArray
 def spectrum(Z: ArrayLike) -> Figure:
     """Singular values of Z on a log axis, with the effective rank exp(entropy of sigma^2 / sum sigma^2)."""
     singular = np.linalg.svd(parts.finite(parts.matrix(Z, "Z"), "Z"), compute_uv=False)
-    energy = singular**2 / max(float((singular**2).sum()), np.finfo(float).tiny)
-    rank = float(np.exp(-(energy * np.log(energy, where=energy > 0, out=np.zeros_like(energy))).sum()))
+    rank = parts.effective_rank(singular)
     shown = np.maximum(singular, (singular[0] or 1.0) * 1e-8)  # a log axis cannot show 0
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")

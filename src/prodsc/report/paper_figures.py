@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
@@ -40,13 +41,16 @@ def alignment(
     shown = np.unique(np.linspace(0, len(which) - 1, min(len(which), MOST_CURVES)).round().astype(int))
     shades = colormaps["viridis"](np.linspace(0.9, 0, len(shown)))  # dark = late
     mean, spread = errors.mean(axis=0), errors.std(axis=0)
+    seeds = f"mean ± std of {len(errors)} seeds" if len(errors) > 1 else "one seed"
+    width = int((g[-1] > 1e-6 * max(float(g[-1].max()), 1e-12)).sum())  # directions of Z
+    many = r.shape[1] > 2 * parts.FEW
     with style():
         figure = Figure(figsize=(WIDTH, 6.6), layout="constrained")
         (first, right), (low, last) = figure.subplots(2, 2)
         first.fill_between(when, mean - spread, mean + spread, color=COLOURS[4], alpha=0.4, lw=0)
         first.plot(when, mean, color=COLOURS[0], marker=".")
         first.set(xlabel="epoch", ylabel="‖GM − MG‖", ylim=(0, None))
-        parts.panel_title(first, "(a) alignment error", f"0 = same eigenvectors; mean ± std, seeds: {len(errors)}")
+        parts.panel_title(first, "(a) alignment error", f"0 = same eigenvectors; {seeds}")
         j = np.arange(1, r.shape[1] + 1)
         for axes, curves, name, hint, ylabel in (
             (right, r, "(b) are M's eigenvectors also G's?", "1 = yes, 0 = G erases it", "correlation of uⱼ and G uⱼ"),
@@ -54,7 +58,9 @@ def alignment(
             (last, m, "(d) eigenvalues of M", "small = direction rebuilt well by C", "eigenvalue of M"),
         ):
             for shade, row in zip(shades, shown, strict=True):
-                axes.plot(j, curves[row], color=shade, lw=1.5, marker=".", ms=3, label=f"{which[row]:g}")
+                look: Any = {"lw": 0.8} if many else {"lw": 1.5, "marker": ".", "ms": 3}
+                axes.plot(j, curves[row], color=shade, label=f"{which[row]:g}", **look)
+            axes.axvline(width + 0.5, color=COLOURS[3], lw=1, ls=":")
             axes.set(xlabel=f"direction j, {'largest' if axes is low else 'smallest of M'} first", ylabel=ylabel)
             parts.panel_title(axes, name, hint)
         right.set_ylim(min(-0.03, float(np.nan_to_num(r).min())), 1.05)
@@ -64,8 +70,8 @@ def alignment(
         return _described(
             figure,
             "Do G = Z'Z and M = (I−C)(I−C)' align in training?",
-            "Look for (a) falling to 0 and, late in training (dark), two cliffs at j = d, the width of Z:\n"
-            "(b) from 1 to 0, (c) to nothing. Then Z uses all d directions, each an eigenvector of M.",
+            "Look for (a) falling to 0 and, late in training (dark), two cliffs at the dotted line: (b) from 1 to 0,\n"
+            f"(c) to nothing. Then Z uses all {width} directions left of it, and each is an eigenvector of M.",
             f"Alignment error, {mean[0]:.3g} to {mean[-1]:.3g}; correlations and eigenvalues in {len(j)} directions.",
         )
 
@@ -108,9 +114,10 @@ def phase(
                 some = ticks[:: -(-len(ticks) // 7)]
                 axis.set_ticks(list(some), [f"{float(f'{tick:.3g}'):,g}" for tick in some])
             axes.minorticks_off()
-        left.set_ylabel("γ: weight of self-expression")
+        left.set_ylabel("γ / n: weight of self-expression in a batch of n rows")
         left.legend(left.lines, ["Theorem 2: no collapse below this line"], **BELOW)
-        right.legend([Patch(fc="white", ec=MUTED, hatch="///")], [failed], **BELOW)
+        if np.isnan(scores).any():
+            right.legend([Patch(fc="white", ec=MUTED, hatch="///")], [failed], **BELOW)
         return _described(
             figure,
             "For which α and γ does Z not collapse?",
@@ -120,7 +127,9 @@ def phase(
         )
 
 
-def orthogonal(X: ArrayLike, Z: ArrayLike, classes: ArrayLike, three: Sequence[int] | None = None) -> Figure:
+def orthogonal(
+    X: ArrayLike, Z: ArrayLike, classes: ArrayLike, three: Sequence[int] | None = None, *, what: str = "class"
+) -> Figure:
     """|X X'| and |Z Z'| sorted by class; rows of three classes (if not named, the first) in three dimensions.
 
     Rows are L2-normalised and sampled; the dimensions are the first right singular vectors, not centred.
@@ -135,83 +144,99 @@ def orthogonal(X: ArrayLike, Z: ArrayLike, classes: ArrayLike, three: Sequence[i
     members = [np.flatnonzero(labels == c) for c in chosen]
     few = np.concatenate([mine[parts.sample(len(mine), MOST_ROWS // 3, seed=0)] for mine in members])
     with style():
-        figure = Figure(figsize=(WIDTH, 7.4), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 7.6))  # placed by hand: a layout engine leaves wide margins around cubes
         means = []
         for column, (name, values, title) in enumerate((("X", X, "before: input X"), ("Z", Z, "after: learned Z"))):
             U = parts.matrix(values, name, len(labels))
             unit = parts.unit_rows(U[rows], name)
             G = np.abs(unit @ unit.T)
-            means.append(parts.block_means(G, labels[rows]).replace("cluster", "class"))
-            axes = figure.add_subplot(2, 2, 1 + column, title=f"{title}\n{means[-1]}")
+            means.append(parts.block_means(G, labels[rows]).replace("cluster", what))
+            axes = figure.add_axes((0.085 + 0.42 * column, 0.55, 0.35, 0.33), title=f"{title}\n{means[-1]}")
             image = axes.imshow(G, cmap=HEAT, vmin=0, vmax=1)
-            parts.mark_clusters(axes, labels[rows], sides="xy")
-            axes.set(xlabel="class", ylabel="class")
-            cube = figure.add_subplot(2, 2, 3 + column, projection="3d")
-            _scatter_3d(cube, parts.unit_rows(U[few], name), labels[few], chosen)
-        figure.colorbar(image, ax=figure.axes[:3:2], label="|cos| of two rows\n0 orthogonal, 1 same line", pad=0.02)
+            parts.mark_clusters(axes, labels[rows], "xy" if not column else "x", what)
+            axes.tick_params(labelleft=not column)
+            cube = figure.add_axes((0.01 + 0.46 * column, 0.12, 0.46, 0.34), projection="3d")
+            _scatter_3d(cube, parts.unit_rows(U[few], name), labels[few], chosen, what)
+        bar = figure.add_axes((0.885, 0.55, 0.02, 0.33))
+        figure.colorbar(image, cax=bar, label="|cos| of two rows\n0 orthogonal, 1 same line")
+        figure.legend(*cube.get_legend_handles_labels(), loc="center", ncols=3, bbox_to_anchor=(0.46, 0.095))
         return _described(
             figure,
-            "Do classes lie in orthogonal subspaces?",
-            f"Above: {len(rows):,} of {len(labels):,} rows, sorted by class. Look for bright blocks on a dark ground.\n"
-            f"Below: {len(few):,} rows of length 1 and the main line of each class. Look for angles near 90°.",
-            f"Heat maps of |cosine| by class, X: {means[0]}; Z: {means[1]}. 3-D scatters of classes {chosen}.",
+            f"Do {_plural(what)} lie in orthogonal subspaces?",
+            f"Above: {len(rows):,} of {len(labels):,} rows, by {what}. Look for bright blocks on a dark ground.\n"
+            f"Below: {len(few):,} rows of length 1 and the main line of each {what}. Look for angles near 90°.",
+            f"Heat maps of |cosine| by {what}, X: {means[0]}; Z: {means[1]}. 3-D scatters of {_plural(what)} {chosen}.",
         )
 
 
 def structure(
     epochs: ArrayLike, csc: ArrayLike, g_inside: ArrayLike, g_outside: ArrayLike, c_inside: ArrayLike,
-    c_outside: ArrayLike,
+    c_outside: ArrayLike, *, what: str = "class",
 ) -> Figure:  # fmt: skip
-    """Theorem 3 in training: mean |entry| of G and C in (thick) and off (thin) the blocks of classes; CSC in grey."""
+    """Theorem 3 in training: CSC, and mean |entry| of G and C in (thick) and off (thin) the blocks of classes."""
     when = _vector(epochs, "epochs", above=-np.inf)
     given = {"csc": csc, "g_inside": g_inside, "g_outside": g_outside, "c_inside": c_inside, "c_outside": c_outside}
     condition, g_in, g_out, c_in, c_out = (_vector(values, name, len(when)) for name, values in given.items())
+    dot = "." if len(when) <= parts.FEW else ""
     with style():
-        figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
-        panels = (("G", g_in, g_out, "how alike rows of Z are"), ("C", c_in, c_out, "how much rows rebuild each other"))
-        for axes, colour, (name, thick, thin, hint) in zip(figure.subplots(1, 2), COLOURS[:4:3], panels, strict=True):
+        figure = Figure(figsize=(WIDTH, 4.0), layout="constrained")
+        first, *pair = figure.subplots(1, 3, subplot_kw={"xlabel": "epoch"})
+        first.axhline(0, color=MUTED, lw=1, ls=":")
+        first.plot(when, condition, color=INK, lw=2, marker=dot)
+        first.set_ylabel("CSC")
+        parts.panel_title(first, "CSC", "0: Theorem 3 holds")
+        panels = (
+            ("G = Z'Z", g_in, g_out, "how alike rows of Z are"),
+            ("C", c_in, c_out, "how rows rebuild each other"),
+        )
+        for axes, colour, (name, thick, thin, hint) in zip(pair, COLOURS[:4:3], panels, strict=True):
             parts.panel_title(axes, f"entries of {name}", hint)
-            axes.plot(when, thick, color=colour, lw=3.5, marker=".", ms=8, label="rows of one class (in block)")
-            axes.plot(when, thin, color=colour, lw=1, marker=".", ms=3, label="rows of two classes (off block)")
-            axes.set(xlabel="epoch", ylabel=f"mean |entry of {name}|", ylim=(0, None))
-            second = axes.twinx()
-            second.plot(when, condition, color=MUTED, alpha=0.6, ls="--", marker=".", label="CSC (right axis)")
-            second.set(ylabel="CSC", ylim=(min(0.0, 1.05 * condition.min()), max(1.05 * condition.max(), 1e-12)))
-            second.spines.right.set_visible(True)
-            axes.legend(handles=[*axes.lines, *second.lines], **BELOW)
+            axes.plot(when, thick, color=colour, lw=3.5, marker=dot, ms=8, label=f"two rows of one {what} (in block)")
+            axes.plot(when, thin, color=colour, lw=1, marker=dot, ms=3, label="of two (off block)")
+            axes.set(ylabel=f"mean |entry of {name[0]}|", ylim=(0, None))
+        thick_line, thin_line = Line2D([], [], color=MUTED, lw=3.5), Line2D([], [], color=MUTED, lw=1)
+        words = [f"two rows of one {what} (in a block)", f"rows of two {_plural(what)} (off the blocks)"]
+        place: Any = BELOW | {"bbox_to_anchor": (0.5, -0.17)}
+        pair[0].legend([thick_line, thin_line], words, ncols=2, **place)
         return _described(
             figure,
             "Do G = Z'Z and C become block-diagonal?",
-            "Look for the grey line going to 0 while thin lines come down and thick ones stay up: rows are then\n"
-            "alike, and rebuilt, within their own class only. CSC = ⟨(I−C)(I−C)', G off the blocks⟩.",
+            f"Look for CSC going to 0 while thin lines come down and thick ones stay up: rows are then alike, and\n"
+            f"rebuilt, within their own {what} only. CSC = ⟨(I−C)(I−C)', G off the blocks⟩.",
             f"Line charts. At epoch {when[-1]:g} G is {g_in[-1]:.3g} in and {g_out[-1]:.3g} off the blocks, C "
             f"{c_in[-1]:.3g} and {c_out[-1]:.3g}; CSC went from {condition[0]:.3g} to {condition[-1]:.3g}.",
         )
 
 
-def singular_values(X: ArrayLike, Z: ArrayLike, classes: ArrayLike, most: int = 10) -> Figure:
+def singular_values(X: ArrayLike, Z: ArrayLike, classes: ArrayLike, most: int = 10, *, what: str = "class") -> Figure:
     """Singular values of X and Z, divided by the largest: of all rows, and of each of the first `most` classes."""
     labels = parts.cluster_labels(classes)
-    chosen = np.unique(labels)[: max(most, 1)]
+    present = np.unique(labels)
+    chosen = present[: max(most, 1)]
     with style():
-        figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
-        every, *single = figure.subplots(1, 3, sharey=True, subplot_kw={"xlabel": "direction, strongest first"})
-        parts.panel_title(every, "all rows", "input X and learned Z")
+        figure = Figure(figsize=(WIDTH, 4.1), layout="constrained")
+        every, *single = figure.subplots(1, 3, sharey=True, subplot_kw={"xlabel": "direction, strongest first (log)"})
+        parts.panel_title(every, "all rows", "number: effective rank")
         for axes, name, values, colour in zip(single, "XZ", (X, Z), (COLOURS[3], COLOURS[0]), strict=True):
             U = parts.finite(parts.matrix(values, name, len(labels)), name)
-            _spectrum(every, U, color=colour, lw=2, label=name)
-            for c in chosen:
-                _spectrum(axes, U[labels == c], color=cluster_colour(c), lw=1, label=str(c))
-            parts.panel_title(axes, f"{'input X' if name == 'X' else 'learned Z'} by class", "one line per class")
+            whole = np.linalg.svd(U, compute_uv=False)
+            _spectrum(every, whole, color=colour, lw=2.2, label=f"{name}  ({parts.effective_rank(whole):.1f})")
+            each = {int(c): np.linalg.svd(U[labels == c], compute_uv=False) for c in chosen}
+            ranks = [parts.effective_rank(singular) for singular in each.values()]
+            for c, singular in each.items():
+                _spectrum(axes, singular, color=cluster_colour(c), lw=1.1, label=str(c))
+            which = "input X" if name == "X" else "learned Z"
+            parts.panel_title(axes, f"{which} by {what}", f"mean effective rank {np.mean(ranks):.1f}")
         every.set(ylim=(1e-3, 1.3), yscale="log", ylabel="singular value / largest (log)")
-        every.legend()
-        figure.legend(handles=single[0].lines, loc="outside right center", title="class")
+        every.legend(loc="lower left")
+        title = what if len(chosen) == len(present) else f"{what}\n(first {len(chosen)}\nof {len(present)})"
+        figure.legend(handles=single[0].lines, loc="outside right center", title=title)
         return _described(
             figure,
             "How many directions carry information?",
             "Left: a line that stays high uses many directions about equally; one that falls at once has collapsed.\n"
-            "Middle and right: a class that fills a subspace of its own stays high for a few directions, then falls.",
-            f"Singular values over the largest of X and Z, all {len(labels):,} rows and {len(chosen)} classes.",
+            f"Middle and right: a {what} that fills a subspace of its own stays high for a few directions, then falls.",
+            f"Singular values over the largest of X and Z, all {len(labels):,} rows and {len(chosen)} {_plural(what)}.",
         )
 
 
@@ -278,24 +303,28 @@ def _log_edges(centres: parts.Floats) -> parts.Floats:
     return np.exp((padded[1:] + padded[:-1]) / 2)
 
 
-def _spectrum(axes: Any, U: parts.Floats, **look: Any) -> None:
-    singular = np.linalg.svd(U, compute_uv=False)
-    axes.plot(np.arange(1, len(singular) + 1), singular / (singular[0] or 1.0), marker=".", ms=3, **look)
+def _spectrum(axes: Any, singular: NDArray[Any], **look: Any) -> None:
+    few = len(singular) <= parts.FEW
+    axes.semilogx(np.arange(1, len(singular) + 1), singular / (singular[0] or 1.0), marker="." if few else "", **look)
 
 
-def _scatter_3d(axes: Any, U: parts.Floats, labels: NDArray[np.intp], chosen: Sequence[int]) -> None:
+def _scatter_3d(axes: Any, U: parts.Floats, labels: NDArray[np.intp], chosen: Sequence[int], what: str) -> None:
     """Rows in their first three singular directions; per class the line that fits best, and the lines' angles."""
     points = np.pad(U @ np.linalg.svd(U, full_matrices=False)[2][:3].T, ((0, 0), (0, 2)))[:, :3]
     lines = np.array([np.linalg.svd(points[labels == c], full_matrices=False)[2][0] for c in chosen])
     for c, line, marker in zip(chosen, lines, "o^s", strict=False):
-        axes.scatter(*points[labels == c].T, color=cluster_colour(c), marker=marker, s=9, alpha=0.5, label=f"class {c}")
-        axes.plot(*np.outer(line, [-1, 1]), color=cluster_colour(c), lw=1)
+        look: Any = {"color": cluster_colour(c), "marker": marker, "s": 14, "alpha": 0.55, "lw": 0}
+        axes.scatter(*points[labels == c].T, label=f"{what} {c}", **look)
+        axes.plot(*np.outer(line, [-1, 1]), color=cluster_colour(c), lw=1.4)
     cosines = np.abs(lines @ lines.T)[np.triu_indices(len(chosen), 1)]
     angles = ", ".join(f"{angle:.0f}°" for angle in np.degrees(np.arccos(np.minimum(cosines, 1))))
-    axes.set(title=f"angles between classes: {angles or 'one class'}", xticklabels=[], yticklabels=[], zticklabels=[])
-    axes.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
-    axes.set_box_aspect(None, zoom=1.25)
-    axes.legend(loc="upper left", handletextpad=0)
+    axes.set_title(f"angles between the lines: {angles or f'one {what}'}", y=1.02)
+    axes.set(xticklabels=[], yticklabels=[], zticklabels=[], xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
+    axes.set_box_aspect(None, zoom=1.12)
+
+
+def _plural(what: str) -> str:
+    return f"{what}es" if what.endswith("s") else f"{what}s"
 
 
 def _described(figure: Figure, title: str, note: str, alternative: str) -> Figure:

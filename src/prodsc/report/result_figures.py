@@ -97,8 +97,11 @@ def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: M
     return figure
 
 
-def subspaces(images: ArrayLike, most: int = 10) -> Figure:
-    """`images`: clusters x components x images (x height x width (x channels)); one block per cluster."""
+def subspaces(images: ArrayLike, most: int = 10, clusters: Sequence[int] | None = None) -> Figure:
+    """`images`: clusters x components x images (x height x width (x channels)); one block per cluster.
+
+    `clusters` are their numbers; 0, 1, ... when left out.
+    """
     pictures = np.asarray(images)
     if pictures.ndim not in (5, 6):
         raise InputError(f"images must be clusters x components x images of pixels; got shape {pictures.shape}.")
@@ -111,14 +114,15 @@ def subspaces(images: ArrayLike, most: int = 10) -> Figure:
             axes = figure.add_subplot(rows, columns, c + 1)
             tiles = [np.concatenate(list(line), axis=1) for line in block]
             axes.imshow(np.concatenate(tiles, axis=0), cmap="gray")
-            axes.set(xticks=[], yticks=[], title=f"cluster {c}")
+            axes.set(xticks=[], yticks=[], title=f"cluster {c if clusters is None else clusters[c]}")
             if c % columns == 0:
-                axes.set_ylabel("principal component, strongest first")
+                axes.set_ylabel("direction, strongest on top")
+        few = f"The first {len(shown)} of {len(pictures)} clusters. " if len(shown) < len(pictures) else ""
         figure.suptitle("What do the directions of each cluster show?")
         parts.note(
             figure,
-            f"Each row of a block: the {block.shape[1]} images most aligned with one direction of the cluster.\n"
-            "Rows that each show one thing (a pose, a colour, a background) mean directions with a meaning.",
+            f"{few}Each line of a block: the {block.shape[1]} images most aligned with one direction of the cluster.\n"
+            "Lines that each show one thing (a pose, a colour, a background) mean directions with a meaning.",
         )
         figure.set_label(f"Images of {len(shown)} clusters by principal component.")
     return figure

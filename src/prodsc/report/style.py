@@ -14,6 +14,7 @@ COLOURS: tuple[str, ...] = (
     "#0021a6", "#4e0b64", "#e9004e", "#907aff", "#a6debc", "#9b2c6f", "#00e9e9", "#376437", "#37160b", "#bcde59",
 )  # fmt: skip
 
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 INK = "#222222"
 MUTED = "#5a5a5a"  # 6.9:1 on white, so small captions stay readable
 HEAT = "magma"  # lightness rises evenly, so it reads the same in grey and to the colour blind
@@ -39,6 +40,8 @@ _RC: Any = {  # matplotlib types the keys one by one, and differently in each ve
     "axes.grid": False,
     "legend.frameon": False,
     "figure.facecolor": "white",
+    "pdf.fonttype": 42,  # text stays text, which journals ask for
+    "svg.hashsalt": "prodsc",  # the same figure gives the same file
     "axes.facecolor": "white",
 }
 
@@ -53,3 +56,8 @@ def style() -> Iterator[None]:
 def cluster_colour(label: int) -> str:
     """The colour of a cluster, the same in every figure; from the 21st cluster on colours repeat."""
     return COLOURS[label % len(COLOURS)]
+
+
+def cluster_marker(label: int) -> str:
+    """The shape of a cluster's dots: another one for every 20 clusters, so that colour and shape tell 140 apart."""
+    return MARKERS[label // len(COLOURS) % len(MARKERS)]

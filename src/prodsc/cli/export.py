@@ -1,0 +1,65 @@
+"""prodsc export RUN: labels joined to the input, images by cluster, a model card."""
+
+from pathlib import Path
+
+import click
+
+from prodsc import export as exports
+from prodsc.experiments.past_run import open_run
+from prodsc.experiments.run import RESULT
+from prodsc.export import cards, tables
+from prodsc.export.images import check_folder
+from prodsc.export.targets import check_target
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.option("--table", type=PATH, metavar="FILE", help="The input with cluster and confidence: .csv, .tsv, .parquet.")
+@click.option("--no-features", is_flag=True, help="Leave the features of an array (.npy, .npz, ...) out of --table.")
+@click.option("--folders", type=PATH, metavar="DIR", help="One folder of images per cluster.")
+@click.option("--images", metavar="DIR|FILE|NAME", help="The images of the rows, when the input is not the images.")
+@click.option("--copy", is_flag=True, help="Copy images; otherwise they are linked to.")
+@click.option("--card", type=PATH, metavar="FILE", help="A model card in Markdown (.md).")
+@click.option("--licence", "--license", metavar="TEXT", help="Goes on the card, for instance 'CC BY 4.0'.")
+@click.option("--data", type=PATH, metavar="FILE", help="Where the input is now, if it was moved after the fit.")
+@click.option("--force", is_flag=True, help="Replace what an earlier export wrote.")
+def export(
+    run: Path,
+    table: Path | None,
+    no_features: bool,
+    folders: Path | None,
+    images: str | None,
+    copy: bool,
+    card: Path | None,
+    licence: str | None,
+    data: Path | None,
+    force: bool,
+) -> None:
+    """Take the results of the run in RUN elsewhere: --table, --folders, --card, or several at once."""
+    if table is None and folders is None and card is None:
+        raise click.UsageError("say what to export: --table FILE, --folders DIR or --card FILE.")
+    if folders is None and (images is not None or copy):
+        raise click.UsageError("--images and --copy go with --folders DIR.")
+    past = open_run(run, data)
+    # All targets are checked before the first is written.
+    if table is not None:
+        check_target(table, tables.SUFFIXES, force, [past.request.file])
+    if folders is not None:
+        check_folder(folders, force)
+    if card is not None:
+        check_target(card, cards.SUFFIXES, force)
+    if table is not None:
+        past.data  # noqa: B018 - these rows, and no others, have these labels
+        source = str(past.request.file)
+        exports.table(table, source, past.labels, past.confidence, features=not no_features, force=force)
+        click.echo(f"{len(past.labels):,} rows with their cluster: {table}")
+    if folders is not None:
+        shown = past.data.X if images is None else images
+        exports.folders(folders, shown, past.labels, past.confidence, past.ids, copy=copy, force=force)
+        click.echo(f"{len(past.labels):,} images in {len(set(past.labels.tolist()))} folders: {folders}")
+    if card is not None:
+        model, rows = past.model, past.data
+        exports.card(card, model, rows.X, rows.y, licence=licence, folder=run, about=past.result, force=force)
+        click.echo(f"model card: {card} ({RESULT} and the model stay in {run})")

@@ -1,0 +1,17 @@
+"""Results for other programs and other people: labels joined to the input, images by cluster, a model card, figures.
+
+>>> from prodsc import export
+>>> export.table("labelled.csv", "features.csv", model.labels_)
+>>> export.folders("by-cluster/", "photos/", model.labels_)
+>>> export.card("MODEL.md", model, X)
+>>> export.figure("singular-values", model, X, "spectrum.pdf")
+
+A target that exists is refused unless force=True; every target is written whole or not at all.
+"""
+
+from prodsc.export.cards import card
+from prodsc.export.images import folders
+from prodsc.export.pictures import figure
+from prodsc.export.tables import table
+
+__all__ = ["card", "figure", "folders", "table"]

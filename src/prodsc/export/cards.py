@@ -1,0 +1,169 @@
+"""A model card: what was clustered, how, how sound it is, where its limits are and how to use it, in Markdown."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prodsc import files
+from prodsc._version import __version__
+from prodsc.data.fingerprint import fingerprint
+from prodsc.data.matrix import as_array
+from prodsc.export.targets import check_target
+from prodsc.methods import diagnose
+from prodsc.methods.model_file import plain_parameters
+from prodsc.metrics import scores
+
+SUFFIXES = (".md", ".markdown")
+NO_LICENCE = "not stated: fill it in before you pass the model on; it may not be wider than that of the data allows"
+
+
+def card(
+    path: str | Path,
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    title: str | None = None,
+    licence: str | None = None,
+    folder: str | Path = "run/",
+    about: Mapping[str, Any] | None = None,
+    force: bool = False,
+) -> Path:
+    """Write the card of a fitted model and the rows it was fitted on.
+
+    `y` are known classes, only to score. `about` is the result.json of a run, which adds the command, seconds, memory
+    and versions; `folder` is where the reader of the card will find the model.
+    """
+    path = check_target(path, SUFFIXES, force)
+    text = card_text(model, X, y, title=title, licence=licence, folder=folder, about=about)
+    files.write_text(path, text.encode("utf-8", "replace").decode("utf-8"))
+    return path
+
+
+def card_text(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    title: str | None = None,
+    licence: str | None = None,
+    folder: str | Path = "run/",
+    about: Mapping[str, Any] | None = None,
+) -> str:
+    array, about = as_array(X), about or {}
+    data = about.get("data", {})
+    name = title or (Path(data["file"]).name if data else "a feature matrix")
+    sizes = np.bincount(model.labels_, minlength=model.n_clusters)
+    shape = " x ".join(f"{n:,}" for n in array.shape)
+    kind = type(model).__name__
+    used = about.get("used", {})
+    facts = {
+        "rows": f"{shape} ({array.dtype})",
+        "source": code(data.get("file", "an array in memory")),
+        "fingerprint of the rows": code(f"sha256 {data.get('fingerprint') or fingerprint(array)}"),
+        "method": kind,
+        "clusters": f"{len(sizes)}, of sizes {', '.join(map(str, sizes[:20]))}{', ...' if len(sizes) > 20 else ''}",
+        "seed": str(used.get("seed", getattr(model, "seed_", "unknown"))),
+        "licence": code(licence) if licence else NO_LICENCE,
+    }
+    parts = [
+        f"# Model card: clusters of {code(name)}",
+        "Made by `prodsc export`. Labels were never used to find the clusters.",
+        _table(("what", "value"), facts.items()),
+        "## Is it sound?\n\n" + _sound(model, array),
+        "## Scores\n\n" + _scores(model, y),
+        "## How to use it\n\n" + _use(kind, folder, array),
+        "## Limits\n\n" + "\n".join(f"- {line}" for line in _limits(model, array)),
+        "## Parameters\n\n" + _table(("parameter", "value"), _parameters(model)),
+        "## How it was made\n\n" + _made(about),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def code(text: object) -> str:
+    """Untrusted text as a Markdown code span: nothing in it is markup, and it stays on one line and in one cell."""
+    line = re.sub(r"\s+", " ", str(text)).strip() or " "
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    pad = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|")
+
+
+def _table(head: Sequence[str], rows: Any) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _sound(model: Any, array: np.ndarray) -> str:
+    if not hasattr(model, "gamma_"):
+        return f"`diagnose` speaks of PRO-DSC and SEDSC only, and this is {type(model).__name__}: not measured."
+    found = diagnose(model, array)
+    rows = [(f.name, f"{f.value:.4g}", f.expected, f.why) for f in found.findings]
+    plain = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return f"**{found.verdict}**. {found.advice}\n\n{_table(('measured', 'value', 'expected', 'what it is'), plain)}"
+
+
+def _scores(model: Any, y: ArrayLike | None) -> str:
+    if y is None:
+        return (
+            "No classes are known for these rows, so nothing says how right the clusters are; only how sound (above)."
+        )
+    found = scores(np.asarray(y), model.labels_)
+    line = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+    return f"{line}, of one fit against known classes, which were used only for this."
+
+
+def _use(kind: str, folder: str | Path, array: np.ndarray) -> str:
+    columns = " x ".join(str(n) for n in array.shape[1:])
+    place = re.sub(r"[\x00-\x1f`\"\\]", "_", str(folder))  # inside a block of code and a string
+    return (
+        f"New rows must have the same {columns} columns, made in the same way (same encoder, same preparation).\n\n"
+        f'```python\nfrom prodsc import load\n\nmodel = load("{place}")\n'
+        f"model.predict(X_new)  # the cluster of each row\n"
+        f"model.predict_proba(X_new).max(1)  # confidence\n```\n\n"
+        f'```console\n$ prodsc predict "{place}" new.npy -o labels.csv\n```\n\n'
+        f"The model is two files, `model.safetensors` and `model.json`; no pickle. It was made by a {kind} of prodsc "
+        f"{__version__}."
+    )
+
+
+def _limits(model: Any, array: np.ndarray) -> list[str]:
+    lines = [
+        f"The number of clusters, {model.n_clusters}, was chosen by a person and not found in the data.",
+        "Every row gets a cluster, also one that is like none of them; a low confidence is the only sign.",
+        "Confidence is a distance turned into a probability. It is not calibrated.",
+        "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "
+        "the input shows poorly are clustered poorly: look at the border cases before a decision rests on them.",
+    ]
+    landmarks = getattr(model, "max_landmarks", None)
+    if landmarks is not None and len(array) > landmarks:
+        lines.append(
+            f"Labels come from {landmarks:,} random rows and are extended to the other {len(array) - landmarks:,}."
+        )
+    if not hasattr(model, "predict"):
+        lines.append("This method cannot label new rows.")
+    return lines
+
+
+def _parameters(model: Any) -> list[tuple[str, str]]:
+    given = [(name, code(value)) for name, value in plain_parameters(model).items()]
+    chosen = getattr(model, "gamma_", None)
+    return [*given, ("gamma at the end", f"{chosen:.6g}")] if chosen is not None else given
+
+
+def _made(about: Mapping[str, Any]) -> str:
+    if not about:
+        return f"In Python, with prodsc {__version__}."
+    versions = ", ".join(f"{name} {number}" for name, number in about.get("versions", {}).items())
+    lines = [
+        f"- command: {code(about.get('command') or 'not recorded')}",
+        f"- recipe: {code(about['recipe'])}" if about.get("recipe") else "",
+        f"- finished: {code(about.get('finished', 'not recorded'))}",
+        f"- {about.get('seconds', 0):.0f} s, peak memory {about.get('peak_memory_mb', 0):.0f} MB",
+        f"- versions: {code(versions)}",
+        *(f"- note: {code(note)}" for note in about.get("notes", ())),
+    ]
+    return "\n".join(filter(None, lines))

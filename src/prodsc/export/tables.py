@@ -1,0 +1,201 @@
+"""Labels joined to the input as CSV or Parquet: every column and row of the input as it was, two columns more."""
+
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import ArrayLike
+
+from prodsc import files
+from prodsc.data.readers import read, read_ids, read_vectors
+from prodsc.data.sets import about_set, load_dataset
+from prodsc.data.tables import ROWS_AT_A_TIME, csv_options
+from prodsc.errors import InputError
+from prodsc.export.targets import check_labels, check_target
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+TEXT = (".csv", ".tsv")
+
+
+def table(
+    path: str | Path,
+    source: Any,
+    labels: ArrayLike,
+    confidence: ArrayLike | None = None,
+    *,
+    features: bool = True,
+    force: bool = False,
+) -> Path:
+    """Write the rows of `source` (file, named set, array or data frame) with their cluster, in their order.
+
+    A table keeps its columns, text as it was written. An array becomes `row` (and `id`, where the file names its rows),
+    its other vectors such as y, the cluster, and its features unless `features` is false: one column each in text, one
+    column X of vectors in Parquet.
+    """
+    path = check_target(path, SUFFIXES, force, [source])
+    clusters, sure = check_labels(labels, confidence)
+    as_text = path.suffix.lower() in TEXT
+    done = 0
+    with files.atomic(path) as part:
+        with _Writer(part, path.suffix.lower()) as writer:
+            for chunk, keep in _chunks(source, features, as_text):
+                rows = slice(done, done + len(chunk))
+                done += len(chunk)
+                if done > len(clusters):
+                    break
+                writer.write(_joined(chunk, keep, clusters[rows], None if sure is None else sure[rows]))
+        if done != len(clusters):
+            more = "more than " if done > len(clusters) else ""
+            held = f"{more}{len(clusters) if more else done}"
+            raise InputError(
+                f"{_name(source)} has {held} rows for {len(clusters)} labels; give the rows that were fitted."
+            )
+    return path
+
+
+def _joined(chunk: pa.Table, first: int, clusters: np.ndarray, sure: np.ndarray | None) -> pa.Table:
+    """The cluster and its confidence behind the first columns, under names that the input has not taken."""
+    new = {"cluster": clusters} | ({} if sure is None else {"confidence": sure})
+    for name, values in reversed(new.items()):
+        taken, free = set(chunk.column_names), name
+        while free in taken:
+            free += "_"
+        chunk = chunk.add_column(first, free, pa.array(values))
+    return chunk
+
+
+def _name(source: Any) -> str:
+    return str(source) if isinstance(source, (str, Path)) else "the input"
+
+
+# ---- the input, a few thousand rows at a time ------------------------------------------------------------------------
+
+Chunks = Iterator[tuple[pa.Table, int]]  # with the number of columns that come before the cluster
+
+
+def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
+    if hasattr(source, "to_arrow"):  # polars
+        return _whole(source.to_arrow())
+    if hasattr(source, "columns"):  # pandas
+        return _whole(pa.Table.from_pandas(source))
+    if not isinstance(source, (str, Path)):
+        return _of_arrays({}, np.asarray(source), features, as_text)
+    named = about_set(str(source))
+    if named is not None:
+        found = load_dataset(named.name)
+        ids = read_ids(found.paths[0], len(found.X)) if len(found.paths) == 1 else None
+        known = {"id": np.array(ids)} if ids else {}
+        return _of_arrays(known | ({} if found.y is None else {"y": found.y}), found.X, features, as_text)
+    path = Path(source)
+    X = read(path).X  # so that what cannot be read is told in the words of `fit`
+    if path.suffix.lower() in TEXT:
+        return _whole(_csv(path, as_text))
+    if path.suffix.lower() == ".parquet":
+        return _parquet(path)
+    vectors = read_vectors(path, len(X))
+    ids = read_ids(path, len(X))
+    if ids is not None:
+        vectors = {"id": np.array(ids)} | {
+            name: values for name, values in vectors.items() if name not in ("id", "ids")
+        }
+    return _of_arrays(vectors, X, features, as_text)
+
+
+def _whole(table: pa.Table) -> Chunks:
+    for start in range(0, len(table), ROWS_AT_A_TIME):
+        yield table.slice(start, ROWS_AT_A_TIME), table.num_columns
+
+
+def _parquet(path: Path) -> Chunks:
+    with pa.parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=ROWS_AT_A_TIME):
+            yield pa.Table.from_batches([batch]), batch.num_columns
+
+
+def _csv(path: Path, as_text: bool) -> pa.Table:
+    """Text as it stands in the file; for Parquet numbers, but 007 and other numbers that are names stay text."""
+    how, parse, _ = csv_options(path)
+    names = pa.csv.read_csv(path, how, parse).column_names
+    text = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+    written = pa.csv.read_csv(path, how, parse, text)
+    if as_text:
+        return written
+    typed = pa.csv.read_csv(path, how, parse)
+    for i, column in enumerate(typed.columns):
+        if (
+            pa.types.is_integer(column.type)
+            and pc.all(pc.equal(column.cast(pa.string()), written.column(i))).as_py() is False
+        ):
+            typed = typed.set_column(i, typed.field(i).with_type(pa.string()), written.column(i))
+    return typed
+
+
+def _of_arrays(vectors: dict[str, np.ndarray], X: np.ndarray, features: bool, as_text: bool) -> Chunks:
+    taken = {"row", *vectors}
+    for start in range(0, len(X), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        columns = {"row": pa.array(np.arange(len(X))[rows])}
+        columns |= {name: pa.array(values[rows]) for name, values in vectors.items()}
+        first = len(columns)
+        flat = np.asarray(X[rows]).reshape(len(columns["row"]), -1)
+        if features and as_text:
+            shown = flat.astype(str)  # the shortest decimals that give the very number back
+            columns |= {
+                f"f{j}" if f"f{j}" not in taken else f"f{j}_": pa.array(shown[:, j]) for j in range(shown.shape[1])
+            }
+        elif features:
+            values = pa.array(flat.reshape(-1))
+            columns["X" if "X" not in taken else "X_"] = pa.FixedSizeListArray.from_arrays(values, flat.shape[1])
+        yield pa.table(columns), first
+
+
+# ---- the output ------------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Tables of one schema into one file; a context, so that the file is closed before it is renamed."""
+
+    def __init__(self, path: Path, suffix: str):
+        self.path, self.suffix = path, suffix
+        self.parquet: Any = None
+        self.file: Any = None
+
+    def __enter__(self) -> "_Writer":
+        if self.suffix in TEXT:
+            self.file = self.path.open("w", encoding="utf-8", newline="")
+            self.lines = csv.writer(self.file, delimiter="\t" if self.suffix == ".tsv" else ",", lineterminator="\n")
+        return self
+
+    def write(self, table: pa.Table) -> None:
+        if self.file is None:
+            if self.parquet is None:
+                self.parquet = pa.parquet.ParquetWriter(self.path, table.schema)
+            self.parquet.write_table(table.cast(self.parquet.schema))
+            return
+        if not self.file.tell():
+            self.lines.writerow(table.column_names)
+        columns = [_text(table.column(i)) for i in range(table.num_columns)]
+        self.lines.writerows(zip(*columns, strict=True))
+
+    def __exit__(self, *_: object) -> None:
+        for writer in (self.parquet, self.file):
+            if writer is not None:
+                writer.close()
+
+
+def _text(column: pa.ChunkedArray) -> list[Any]:
+    values = column.to_pylist()
+    if pa.types.is_float32(column.type):
+        with suppress(pa.ArrowInvalid):
+            return column.to_numpy().astype(str).tolist() if not column.null_count else values
+    if pa.types.is_nested(column.type):
+        return [json.dumps(value, default=str) for value in values]
+    return values

@@ -1,0 +1,241 @@
+"""`prodsc export` and `prodsc figure` on a real run: tables, folders, cards and every figure of one fit."""
+
+import contextlib
+import csv
+import io
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from prodsc import PRODSC, export
+from prodsc.cli import main
+from prodsc.errors import InputError, ModelFileError, OutputError, ParameterError
+from prodsc.experiments.paper import EXPERIMENTS
+from prodsc.experiments.past_run import open_run
+from prodsc.export.cards import code
+from prodsc.export.pictures import FIGURES
+
+QUICK = ["--hidden-size", "32", "--n-components", "16", "--warmup-steps", "10", "--epochs", "20", "--n-init", "3"]
+
+
+def prodsc(*words):
+    """The command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
+        main([*map(str, words)])
+    return SimpleNamespace(returncode=end.value.code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def sentence(done, code=1):
+    """The last line that a refused command says."""
+    assert done.returncode == code, done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, blobs):
+    """A quick fit of 150 rows with names and known classes."""
+    folder = tmp_path_factory.mktemp("export")
+    X, y = blobs
+    np.savez(folder / "data.npz", X=X.astype(np.float32), y=y, ids=np.array([f"id {i}" for i in range(len(X))]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prodsc.experiments.run.write_report", lambda *_, **__: None, raising=False)  # no export reads it
+        done = prodsc("fit", folder / "data.npz", "-k", 3, "--out", folder / "run", *QUICK)
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def past(run):
+    return open_run(run)
+
+
+def test_everything_at_once(run, tmp_path, blobs):
+    X, y = blobs
+    np.save(tmp_path / "images.npy", np.zeros((150, 3, 4), dtype=np.uint8))
+    targets = tmp_path / "t.csv", tmp_path / "f", tmp_path / "MODEL.md"
+    words = ["--table", targets[0], "--folders", targets[1], "--images", tmp_path / "images.npy", "--card", targets[2]]
+    done = prodsc("export", run, *words, "--licence", "CC BY 4.0")
+    assert done.returncode == 0, done.stderr
+    with (run / "labels.csv").open() as file:
+        known = list(csv.DictReader(file))
+    with targets[0].open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["cluster"] for row in rows] == [row["label"] for row in known]
+    assert [row["id"] for row in rows] == [f"id {i}" for i in range(150)]
+    assert [int(row["y"]) for row in rows] == y.tolist()
+    np.testing.assert_array_equal(np.float32([row["f3"] for row in rows]), X[:, 3].astype(np.float32))
+    assert len(list(targets[1].rglob("*.png"))) == 150
+    again = prodsc("export", run, *words)
+    assert re.search(r"t\.csv exists.*--force", sentence(again))
+    targets[0].unlink()
+    before = targets[2].read_text()
+    again = prodsc("export", run, *words)
+    assert "not empty" in sentence(again)
+    assert not targets[0].exists()  # all targets are looked at before the first is written
+    done = prodsc("export", run, *words, "--force")
+    assert done.returncode == 0, done.stderr
+    assert "not stated" in targets[2].read_text() != before
+
+
+def test_what_to_export_must_be_said(run, tmp_path):
+    assert "say what to export" in sentence(prodsc("export", run), code=2)
+    assert "go with --folders" in sentence(prodsc("export", run, "--copy", "--card", tmp_path / "a.md"), code=2)
+    assert "rows, not images" in sentence(prodsc("export", run, "--folders", tmp_path / "f"))
+    assert "no finished run" in sentence(prodsc("export", tmp_path, "--card", tmp_path / "a.md"))
+    assert not any(tmp_path.iterdir())
+
+
+def test_rows_that_were_moved_or_changed(run, past, tmp_path):
+    moved = tmp_path / "moved.npz"
+    moved.write_bytes(past.request.file.read_bytes())
+    assert open_run(run, moved).ids[0] == "id 0"
+    with np.load(moved) as arrays:
+        np.savez(tmp_path / "other.npz", X=arrays["X"][::-1])
+    done = prodsc("export", run, "--table", tmp_path / "t.csv", "--data", tmp_path / "other.npz")
+    assert "fingerprints differ" in sentence(done)
+    done = prodsc("export", run, "--table", tmp_path / "t.csv", "--data", tmp_path / "nowhere.npz")
+    assert "give --data FILE" in sentence(done)
+    assert not (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("labels.csv", "row,label,confidence\n0,../../x,1\n"),
+        ("labels.csv", ""),
+        ("run.json", "[]"),
+        ("result.json", "{}"),
+    ],
+    ids=["hostile-label", "no-labels", "run", "result"],
+)
+def test_a_damaged_run_is_one_sentence(run, tmp_path, name, content):
+    for part in ("labels.csv", "run.json", "result.json"):
+        (tmp_path / part).write_bytes((run / part).read_bytes())
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ModelFileError, match="is damaged"):
+        open_run(tmp_path)
+
+
+def test_an_unfinished_run_says_how_to_go_on(run, tmp_path):
+    (tmp_path / "run.json").write_bytes((run / "run.json").read_bytes())
+    with pytest.raises(ModelFileError, match=r"prodsc fit --resume"):
+        open_run(tmp_path)
+
+
+# ---- the card --------------------------------------------------------------------------------------------------------
+
+
+def test_the_card_says_what_a_reader_needs(run, past, tmp_path):
+    done = prodsc("export", run, "--card", tmp_path / "MODEL.md", "--licence", "CC BY 4.0")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "MODEL.md").read_text()
+    about = json.loads((run / "result.json").read_text())
+    for fact in (
+        about["data"]["fingerprint"], about["command"], "CC BY 4.0", "150 x 12", "not calibrated", "n_components",
+        "`16`", f"ACC {about['scores']['ACC']:.4f}", "no-collapse margin", "prodsc predict",
+    ):  # fmt: skip
+        assert fact in text
+    assert re.search(r"\*\*(healthy|collapsing|collapsed)\*\*", text)
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    exec(block, {"X_new": past.data.X[:3]})  # the card's own words work
+
+
+def test_the_card_of_other_methods_and_without_classes(tmp_path, blobs):
+    from prodsc import make
+
+    model = make("k-means", n_clusters=3).fit(blobs[0])
+    text = export.card(tmp_path / "k.md", model, blobs[0]).read_text()
+    assert "not measured" in text
+    assert "No classes are known" in text
+    assert "KMeansClusterer" in text
+    with pytest.raises(OutputError, match="exists"):
+        export.card(tmp_path / "k.md", model, blobs[0])
+
+
+@pytest.mark.parametrize("text", ["a`b", "`", "``x", "a|b\nc", "<script>alert(1)</script>", "", "[x](http://e)"])
+def test_untrusted_text_is_one_code_span(text):
+    span = code(text)
+    fence = re.match("`+", span)[0]
+    assert span.endswith(fence)
+    assert fence not in span[len(fence) : -len(fence)]
+    assert "\n" not in span
+    assert "|" not in span.replace("\\|", "")
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"subspaces"}))
+def test_every_figure_of_one_fit_is_drawn(past, tmp_path, name):
+    with_classes = None if name == "tsne" else past.data.y
+    path = tmp_path / f"{name}.png"
+    drawn = export.figure(name, past.model, past.data.X, path, with_classes)
+    assert drawn.get_label().endswith(".")
+    with Image.open(path) as image:
+        assert image.width == 1440  # one width for all
+    if name in ("orthogonal", "singular-values", "csc"):
+        assert "class" in drawn.get_supxlabel()
+    if name == "tsne":
+        assert "cluster" in drawn.get_supxlabel()
+
+
+def test_measured_figures_train_the_same_model_again(past):
+    drawn = export.figure("csc", past.model, past.data.X)
+    labels = np.unique(past.labels)
+    assert len(labels) == 3
+    assert drawn.axes[0].lines[1].get_xdata()[-1] == 20  # the epochs of the run
+    assert past.model.history_["step"][-1] > 0  # and the run's model is as it was
+
+
+def test_subspaces_need_images(past, tmp_path):
+    with pytest.raises(InputError, match=r"--images"):
+        export.figure("subspaces", past.model, past.data.X, tmp_path / "s.svg")
+    images = np.zeros((150, 2, 2))
+    drawn = export.figure("subspaces", past.model, past.data.X, tmp_path / "s.svg", images=images)
+    assert [axes.get_title() for axes in drawn.axes] == ["cluster 0", "cluster 1", "cluster 2"]
+
+
+def test_formats_by_their_endings_and_the_same_bytes_twice(run, past, tmp_path):
+    first = [tmp_path / f"a.{suffix}" for suffix in ("png", "svg", "pdf")]
+    done = prodsc("figure", "spectrum", run, *(word for path in first for word in ("-o", path)))
+    assert done.returncode == 0, done.stderr
+    export.figure("spectrum", past.model, past.data.X, [path.with_stem("b") for path in first])
+    for path, head in zip(first, (b"\x89PNG", b"<?xml", b"%PDF"), strict=True):
+        assert path.read_bytes().startswith(head)
+        assert path.read_bytes() == path.with_stem("b").read_bytes()
+    assert "effective rank" in first[1].read_text()  # the alternative text travels in the file
+    assert "exists" in sentence(prodsc("figure", "spectrum", run, "-o", first[0]))
+    assert "must end in" in sentence(prodsc("figure", "spectrum", run, "-o", tmp_path / "c.gif"))
+
+
+def test_names(run, tmp_path):
+    listed = prodsc("figure")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(FIGURES)
+    many = [e.name for e in EXPERIMENTS if e.kind == "figure" and e.name not in FIGURES]
+    assert sorted(many) == [
+        "phase",
+        "sensitivity",
+        "synthetic",
+    ]  # every other figure of the paper can be drawn of one fit
+    for name in many:
+        assert f"prodsc reproduce {name}" in sentence(prodsc("figure", name, run, "-o", tmp_path / "a.png"))
+    assert "did you mean 'spectrum'?" in sentence(prodsc("figure", "spectrun", run, "-o", tmp_path / "a.png"))
+    with pytest.raises(ParameterError, match="is a table"):
+        export.figure("ablation", None, None)
+    assert "figure needs -o" in sentence(prodsc("figure", "spectrum", run), code=2)
+
+
+def test_figures_refuse_other_rows_and_other_methods(past):
+    with pytest.raises(InputError, match="fitted on 150"):
+        export.figure("spectrum", past.model, past.data.X[:10])
+    from prodsc import make
+
+    model = make("k-means", n_clusters=3).fit(past.data.X)
+    with pytest.raises(InputError, match="learn a representation"):
+        export.figure("spectrum", model, past.data.X)
+    assert isinstance(past.model, PRODSC)
