@@ -152,4 +152,5 @@ def _sgd(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
         {"params": [*network.f.parameters()]},
         {"params": [*network.h.parameters()], "lr": lr_h, "weight_decay": p.weight_decay_h},
     ]
-    return torch.optim.SGD(groups, lr=p.learning_rate, momentum=p.momentum, weight_decay=p.weight_decay, fused=True)
+    fused = network.dtype != torch.float16  # there the scaler may skip the first step; fused SGD then forgets momentum
+    return torch.optim.SGD(groups, lr=p.learning_rate, momentum=p.momentum, weight_decay=p.weight_decay, fused=fused)

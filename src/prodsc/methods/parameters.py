@@ -15,6 +15,7 @@ from torch import nn
 
 from prodsc.data.matrix import SCALINGS
 from prodsc.errors import ParameterError
+from prodsc.nn import PRECISIONS
 from prodsc.selfexpression import COEFFICIENT_FORMS, NORMALISERS
 from prodsc.training.guard import ON_COLLAPSE
 
@@ -168,6 +169,7 @@ PARAMETERS = (
         "where to train",
         kind=str,
     ),
+    _choice("precision", PRECISIONS, "of products in the network; auto: bf16 or fp16 on a GPU, float32 elsewhere"),
     _count("verbose", 0, "1 shows progress"),
     # deep baselines
     _choice("heads", HEADS, "one head for the representation and one for the memberships, or one for both"),

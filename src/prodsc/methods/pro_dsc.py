@@ -16,7 +16,7 @@ from prodsc.losses import Objective, RememberedBlockDiagonal
 from prodsc.methods import model_file
 from prodsc.methods.building import build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
-from prodsc.nn import Network
+from prodsc.nn import Network, used_dtype
 from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
 
@@ -81,6 +81,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
+        precision: str = "auto",
         verbose: int = 0,
     ):
         self.n_clusters = n_clusters
@@ -121,12 +122,15 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.n_init = n_init
         self.random_state = random_state
         self.device = device
+        self.precision = precision
         self.verbose = verbose
 
     # ---- the pieces of a fit -------------------------------------------------------------------------------
 
     def _network(self, sample: Tensor) -> Network:
-        return build_network(self, sample, self.seed_)
+        network = build_network(self, sample, self.seed_)
+        network.dtype = used_dtype(self.precision, self.device_)
+        return network
 
     def _prepare(self, rows: Rows) -> None:
         if self.batch_size <= self.n_clusters < len(rows):

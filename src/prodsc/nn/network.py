@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prodsc.nn.encoders import initialise
+from prodsc.nn.precision import products_in
 from prodsc.types import Rows
 
 SQUARE_BELOW = 4096  # features; their square matrix of second moments fits, and so do all its eigenvectors
@@ -14,6 +15,8 @@ SPARE, READINGS = 40, 6  # directions beyond those asked for, and times the rows
 
 
 class Network(nn.Module):
+    dtype = torch.float32  # of its products; what comes out is float32 whatever this is
+
     def __init__(
         self,
         encoder: nn.Module,
@@ -26,20 +29,26 @@ class Network(nn.Module):
         self.encoder, self.f, self.h, self.decoder, self.whitening = encoder, f, h, decoder, whitening
 
     def encode(self, X: Tensor) -> Rows:
-        H = self.encoder(X).flatten(1)
-        return H if self.whitening is None else self.whitening(H)
+        with products_in(self.dtype, X.device):
+            H = self.encoder(X).flatten(1)
+        return H if self.whitening is None else self.whitening(H.float())
 
     def reconstruct(self, X: Tensor) -> Tensor:
         assert self.decoder is not None  # only a phase on reconstruction asks, and only with a decoder
-        return self.decoder(self.encoder(X).flatten(1))
+        with products_in(self.dtype, X.device):
+            return self.decoder(self.encoder(X).flatten(1)).float()
 
     def z(self, H: Rows) -> Rows:
         """Unit rows of the representation."""
-        return F.normalize(self.f(H))
+        with products_in(self.dtype, H.device):
+            Z = self.f(H)
+        return F.normalize(Z.float())
 
     def y(self, H: Rows) -> Rows:
         """Unit rows whose inner products give the coefficients."""
-        return F.normalize(self.h(H))
+        with products_in(self.dtype, H.device):
+            Y = self.h(H)
+        return F.normalize(Y.float())
 
     def copy_z_to_y(self) -> None:
         """After warm-up the coefficients start from the representation."""

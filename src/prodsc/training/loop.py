@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from prodsc.errors import TrainingError
 from prodsc.losses import LossReport, Objective
+from prodsc.nn import gradient_scaler
 from prodsc.training.batches import Batches
 from prodsc.training.history import History
 
@@ -68,6 +69,7 @@ def train(
     restore: Callable[[Training], None] | None = None,
 ) -> None:
     """Run the phases from where `training` stands. `restore` puts back weights and optimiser of a checkpoint."""
+    scaler = gradient_scaler(training.network)
     first_phase, first_step = training.phase, training.step
     for index, phase in enumerate(training.phases):
         if phase.optimizer is not None:
@@ -88,8 +90,9 @@ def train(
             for callback in callbacks:
                 callback.on_batch(training)
             report = training.objective(training.batch, only=phase.terms)
-            report.total.backward()
-            optimizer.step()
+            scaler.scale(report.total).backward()
+            scaler.step(optimizer)
+            scaler.update()
             optimizer.zero_grad()
             training.history.record(phase.name, t // phase.batches.per_epoch + 1, t + 1, report)
             training.step = t + 1
