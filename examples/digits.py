@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 
 from prodsc import PRODSC, metrics
 from prodsc.report.fit_page import write_fit_page
+from prodsc.report.looks import Looks, pictures
 from prodsc.report.page import Table
 
 SEEDS = range(3)
@@ -59,11 +60,11 @@ def main() -> None:
         "Digits",
         first,
         X,
-        first.labels_,
-        first.predict_proba(X).max(1),
-        {"data": "scikit-learn digits", "rows": f"{len(X):,}", "columns": str(X.shape[1]), "clusters": "10"},
-        metrics.scores(y, first.labels_),
-        (Table(f"Methods compared, {caption}", columns, rows),),
+        first.predict_proba(X),
+        facts={"data": "scikit-learn digits", "rows": f"{len(X):,}", "columns": str(X.shape[1]), "clusters": "10"},
+        looks=Looks(image=pictures(X, (8, 8))),
+        y=y,
+        tables=[Table(f"Methods compared, {caption}", columns, rows)],
     )
     console.print(f"\nPictures: {page.resolve()}")
 

@@ -16,6 +16,7 @@ from prodsc.cli.figure import figure
 from prodsc.cli.fit import fit
 from prodsc.cli.predict import predict
 from prodsc.cli.recipes import recipes
+from prodsc.cli.report import report
 from prodsc.cli.reproduce import reproduce
 from prodsc.errors import ProdscError
 from prodsc.training.checkpoint import Interrupted
@@ -27,7 +28,7 @@ def cli() -> None:
     """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
 
 
-for command in (fit, predict, diagnose, recipes, data, extract, compare, reproduce, export, figure):
+for command in (fit, predict, diagnose, recipes, data, extract, compare, reproduce, report, export, figure):
     cli.add_command(command)
 
 

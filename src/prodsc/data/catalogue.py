@@ -53,6 +53,7 @@ class About:
     # number as two files do; "whole" when both parts are all rows
     split: SplitRule = "none"
     notes: tuple[str, ...] = ()
+    image: tuple[int, int] | None = None  # height and width, when a flat row is a picture
     make: Callable[[], tuple[np.ndarray, np.ndarray]] | None = field(default=None, repr=False)
     relabel: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     remotes: tuple[Remote, ...] = ()
@@ -191,6 +192,7 @@ SETS: tuple[About, ...] = (
         10,
         "ships with scikit-learn (test part of UCI's Optical Recognition of Handwritten Digits)",
         "CC BY 4.0 (UCI)",
+        image=(8, 8),
         make=_digits,
     ),
     _synthetic("synthetic-pole", "A wavy circle and a blob at one pole", 200, 2),

@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,7 @@ from prodsc import files
 from prodsc._version import __version__
 from prodsc.data.catalogue import BY_NAME as DATASETS
 from prodsc.data.fingerprint import fingerprint
-from prodsc.data.readers import DataFile, read
+from prodsc.data.readers import DataFile, read, read_array
 from prodsc.data.sets import load_dataset
 from prodsc.errors import InputError, ModelFileError, OutputError
 from prodsc.methods import PRODSC
@@ -92,6 +92,7 @@ class Result:
     seconds: float
     peak_memory_mb: float
     notes: list[str] = field(default_factory=list)
+    report_seconds: float = 0.0  # on top: the page is for people, and most of its cost is pictures
 
     def summary(self) -> str:
         shown = ", ".join(map(str, self.sizes[:12])) + (", ..." if len(self.sizes) > 12 else "")
@@ -99,7 +100,8 @@ class Result:
         if self.scores is not None:
             lines.append("  ".join(f"{name} {value:.4f}" for name, value in self.scores.items()))
         lines += [f"note: {note}" for note in self.notes]
-        lines.append(f"{self.seconds:.1f} s, peak memory {self.peak_memory_mb:.0f} MB")
+        page = f" and {self.report_seconds:.1f} s for the page" if self.report_seconds else ""
+        lines.append(f"{self.seconds:.1f} s{page}, peak memory {self.peak_memory_mb:.0f} MB")
         lines.append(f"results in {self.out}: {LABELS}, {PAGE}, {RESULT}, {HISTORY}, {TENSORS}")
         return "\n".join(lines)
 
@@ -137,7 +139,6 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
     model.save(request.out)
     files.write_text(request.out / HISTORY, history_csv(model.history_))
     found = scores(data.y, model.labels_) if data.y is not None else None
-    write_report(request, data, model, proba, found)
     notes = []
     if model.n_constant_features_:
         notes.append(f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and say nothing.")
@@ -149,7 +150,10 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
         peak_memory_mb(),
         notes,
     )
-    files.write_json(request.out / RESULT, described(request, data, model, result))
+    made = described(request, data, model, result)
+    write_report(request, data, model, proba, made)
+    result = replace(result, report_seconds=time.monotonic() - began - result.seconds)
+    files.write_json(request.out / RESULT, made | {"report_seconds": round(result.report_seconds, 3)})
     return result
 
 
@@ -185,14 +189,28 @@ def described(request: Request, data: DataFile, model: PRODSC, result: Result) -
 
 
 def write_report(
-    request: Request, data: DataFile, model: PRODSC, proba: np.ndarray, found: dict[str, float] | None
+    request: Request, data: DataFile, model: PRODSC, proba: np.ndarray, made: dict[str, Any], **more: Any
 ) -> None:
+    """The page of a run; `more` is what only a later `prodsc report` can know, such as the images behind features."""
     from prodsc.report.fit_page import write_fit_page  # matplotlib is slow to import, and needed only here
+    from prodsc.report.looks import open_looks
 
-    facts = {"file": str(request.file), "rows": f"{len(data.X):,}", "clusters": str(model.n_clusters)}
-    write_fit_page(
-        request.out / PAGE, f"Clusters of {request.file.name}", model, data.X, model.labels_, proba.max(1), facts, found
-    )
+    more.setdefault("looks", open_looks(data.path, data.X, data.columns))
+    columns = "" if data.X.ndim != 2 else f" x {data.X.shape[1]:,}"
+    facts = {
+        "file": str(request.file),
+        "rows x columns" if columns else "rows": f"{len(data.X):,}{columns}",
+        "clusters": str(model.n_clusters),
+    }
+    title = f"Clusters of {request.file.name}"
+    names: dict[str, Any] = {"columns": data.columns, "classes": class_names(data.path)}
+    write_fit_page(request.out / PAGE, title, model, data.X, proba, facts=facts, y=data.y, made=made, **names, **more)
+
+
+def class_names(path: Path) -> list[str] | None:
+    """What a file calls the codes in y: the array `classes` that `prodsc extract` writes."""
+    names = read_array(path, "classes") if path.suffix == ".npz" and path.is_file() else None
+    return None if names is None or names.ndim != 1 else [str(name) for name in names]
 
 
 def labels_csv(labels: np.ndarray, confidence: np.ndarray) -> str:

@@ -105,6 +105,12 @@ def leading_eigenvectors(W: Affinity | scipy.sparse.sparray, k: int) -> tuple[Te
     return degrees, values.to(W), vectors.to(W)
 
 
+def laplacian_eigenvalues(kernel: Kernel, most: int) -> np.ndarray:
+    """The smallest eigenvalues of I - D^-1/2 W D^-1/2 over the landmarks, ascending: as many near 0 as parts of W."""
+    values = leading_eigenvectors(kernel.matrix(), min(most, len(kernel.landmarks)))[1]
+    return np.sort(1 - values.double().cpu().numpy())
+
+
 def _sparse_eigenvectors(W: scipy.sparse.sparray, k: int) -> tuple[Tensor, Tensor, Tensor]:
     degrees = np.maximum(np.asarray(W.sum(axis=1)).ravel(), np.finfo(np.float64).tiny)
     scale = scipy.sparse.diags_array(degrees**-0.5)

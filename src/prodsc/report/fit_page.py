@@ -1,21 +1,42 @@
-"""The page that every fit ends with."""
+"""The page that every fit ends with: what was found, whether to trust it, and how it was made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
+from prodsc import metrics
+from prodsc.graph.partition import laplacian_eigenvalues
 from prodsc.methods.diagnosis import Diagnosis, diagnose
-from prodsc.report import figures
-from prodsc.report.page import Table, write_page
+from prodsc.report import _parts as parts
+from prodsc.report import figures, fit_figures
+from prodsc.report.agreement import agreement, resampled, worst_pairs
+from prodsc.report.clusters import Card, cards, standing_out
+from prodsc.report.layout import Layout, lay_out
+from prodsc.report.looks import Looks
+from prodsc.report.map_data import Shown, map_data
+from prodsc.report.movement import bands
+from prodsc.report.page import Part, Picture, Section, Table, component, write_page
 from prodsc.report.paper_figures import water_filling
 
 if TYPE_CHECKING:
     from prodsc.methods import PRODSC
 
-SAMPLE = 2000  # rows shown: more than a picture can tell apart, few enough to draw in seconds
+MOST_SHOWN = 100_000  # rows on the page; of more, a random sample
+DRAWN = 2000  # rows in a static picture: more than it can tell apart
+CHUNK = 8192  # rows read at a time
+METHOD_HINTS = "Rows on one line through the origin are alike, whatever their sign."
+
+
+@dataclass(frozen=True)
+class OtherFit:
+    """Another fit of the same rows, to compare with."""
+
+    name: str
+    labels: NDArray[np.intp]
 
 
 def write_fit_page(
@@ -23,72 +44,159 @@ def write_fit_page(
     title: str,
     model: "PRODSC",
     X: np.ndarray,
-    labels: np.ndarray,
-    confidence: np.ndarray,
+    proba: np.ndarray,
+    *,
     facts: Mapping[str, str],
-    scores: Mapping[str, float] | None = None,
-    tables: tuple[Table, ...] = (),
+    looks: Looks | None = None,
+    columns: Sequence[str] | None = None,
+    y: np.ndarray | None = None,
+    classes: Sequence[str] | None = None,
+    made: Mapping[str, Any] | None = None,
+    tables: Sequence[Table] = (),
+    other: OtherFit | None = None,
 ) -> None:
-    """Verdict, Gram matrices, map, learning curves and spectrum of a fitted model, from a sample of its rows."""
-    shown = np.arange(len(X))
-    if len(X) > SAMPLE:
-        shown = np.sort(np.random.default_rng(0).choice(len(X), SAMPLE, replace=False))
-    some = np.asarray(X[shown], dtype=np.float32)
-    Z = model.transform(X[shown])
-    rows, coordinates = figures.embed_2d(Z)
-    sizes = np.bincount(labels, minlength=model.n_clusters)
-    mean_confidence = [confidence[labels == c].mean() if sizes[c] else float("nan") for c in range(len(sizes))]
-    cards = Table(
-        "Clusters, largest first",
-        ["cluster", "rows", "share", "mean confidence"],
-        [
-            [str(c), f"{n:,}", f"{n / len(labels):.1%}", f"{sure:.3f}"]
-            for c, (n, sure) in enumerate(zip(sizes, mean_confidence, strict=True))
-        ],
+    """`proba` is the model's predict_proba of X; `columns` names those of X, `classes` the codes in y.
+
+    `made` is what result.json says of the run.
+    """
+    looks = looks or Looks()
+    looks.check(len(X))
+    rows = parts.sample(len(X), MOST_SHOWN, seed=0)
+    Z = np.concatenate([model.transform(X[rows[i : i + CHUNK]]) for i in range(0, len(rows), CHUNK)])
+    layout = lay_out(Z)
+    k = model.n_clusters
+    best = np.argsort(-proba[rows], axis=1, kind="stable")[:, :2]
+    shown = Shown(
+        rows,
+        layout.places,
+        model.labels_[rows].astype(np.intp),
+        proba[rows].max(axis=1),
+        best[:, -1],
+        np.bincount(model.labels_, minlength=k).tolist(),
+        looks,
     )
+    off = standing_out(X, model.labels_, k, columns) if np.ndim(X) == 2 and looks.image is None else None
+    made_cards = cards(Z, shown.labels, shown.confidence, shown.second, shown.sizes, off)
+    needed = [row for card in made_cards for row in card.rows()]
     found = diagnose(model, X)
-    sound = Table(
-        f"Is it sound? {found.verdict.capitalize()}. {found.advice}",
-        ["measured", "value", "expected", "what it is"],
-        [[f.name, f"{f.value:.4g}", f.expected, f.why] for f in found.findings],
+    sections = [_sound(model, found, X, Z, shown)]
+    if y is not None:
+        codes, names = _codes(y, classes)
+        shown = replace(shown, truth=codes[rows], classes=names)
+        section, pairs = _known(shown, model.labels_, codes, tables)
+        sections.append(section)
+        needed += pairs
+    if other is not None:
+        shown, section, pairs = _moved(shown, model.labels_, other, k)
+        sections.append(section)
+        needed += pairs
+    if made is not None:
+        sections.append(_made(made))
+    data, notes = map_data(shown, needed)
+    sections = [_map(shown, layout, len(X), notes), _clusters(shown, made_cards), *sections]
+    scores = metrics.scores(y, model.labels_) if y is not None else {}
+    numbers = {f"{name} against known labels": f"{value:.3f}" for name, value in scores.items()}
+    write_page(
+        path,
+        title=title,
+        facts={**facts, **numbers, "verdict": found.verdict},
+        tables=tables if y is None else (),
+        sections=sections,
+        data=data,
     )
-    known = {f"{name} against known labels": f"{value:.3f}" for name, value in (scores or {}).items()}
+
+
+# ---- the sections --------------------------------------------------------------------------------------------------
+
+
+def _map(shown: Shown, layout: Layout, n: int, notes: Sequence[str]) -> Section:
+    sample = f" {len(shown.rows):,} of {n:,} rows, drawn at random, are shown." if len(shown.rows) < n else ""
+    lead = (
+        "Each dot is one row. Dots that lie together have similar representations; islands of one colour are clean "
+        "clusters, mixed borders are uncertain, and a pale dot could belong elsewhere. Distances between islands and "
+        f"their shapes mean nothing. Made by {layout.words()}: PCA would show two directions only, and k clusters have "
+        f"at least k. {METHOD_HINTS}{sample} {' '.join(notes)}"
+    )
+    modes = [("cluster", "cluster"), ("confidence", "confidence")]
+    modes += [("class", "known class")] if shown.truth is not None else []
+    modes += [("moved", "moved or not")] if shown.elsewhere is not None else []
+    return Section("map", "Map", lead, [component("map", modes)])
+
+
+def _clusters(shown: Shown, made: Sequence[Card]) -> Section:
+    lead = (
+        "One card per cluster, the largest first. Effective dimension: how many equally strong directions would carry "
+        "as much as the cluster's own. The angle to another cluster is that between their subspaces: near 90° they "
+        "share nothing, far below it they overlap and may be one. Click any row to find it on the map."
+    )
+    texts, images = shown.texts(), shown.looks.image is not None
+    return Section("clusters", "Clusters", lead, [component("clusters", made, shown.name, texts, images)])
+
+
+def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, shown: Shown) -> Section:
+    drawn = parts.sample(len(shown.rows), DRAWN, seed=0)
+    some = np.asarray(X[shown.rows[drawn]], dtype=np.float32)
+    history = {name: column.tolist() for name, column in model.history_.items()}
+    eigenvalues = laplacian_eigenvalues(model.partition_.kernel, 2 * model.n_clusters + 5)
     pictures = [
-        (
-            figures.gram(some.reshape(len(some), -1), Z, labels[shown]),
+        Picture(
+            figures.gram(some.reshape(len(some), -1), Z[drawn], shown.labels[drawn]),
             "Before and after",
             "How much every two rows point the same way, in the input and in the learned representation. Bright "
             "squares along the diagonal and dark elsewhere mean that clusters lie in orthogonal subspaces.",
         ),
-        (
-            figures.map_2d(coordinates, labels[shown][rows], confidence[shown][rows]),
-            "Map",
-            "Each dot is a row; near dots have similar representations (t-SNE of the angle between rows). "
-            "Islands of one colour are clean clusters; mixed borders are uncertain.",
+        Picture(
+            fit_figures.eigengap(eigenvalues, model.n_clusters),
+            f"Is {model.n_clusters} the right number?",
+            about_k(eigenvalues, model.n_clusters),
         ),
-        (
-            figures.spectrum(Z),
+        *_margin(history),
+        Picture(
+            figures.spectrum(Z[drawn]),
             "Has it collapsed?",
             "Singular values of the representation. A long plateau means that many directions are in use; a "
             "steep fall after a few means that the representation has collapsed.",
         ),
-        *predicted(found),
+        *_predicted(found),
     ]
-    if len(model.history_["step"]):  # epochs=0 without warm-up trains nothing
-        curves = figures.learning_curves({name: column.tolist() for name, column in model.history_.items()})
-        pictures.insert(
-            2, (curves, "Training", "Each term of the loss, step by step. The curves should fall and flatten.")
-        )
-    write_page(
-        path,
-        title=title,
-        facts={**facts, **known, "verdict": found.verdict},
-        tables=[*tables, sound, cards],
-        figures=pictures,
+    if len(history["step"]):  # epochs=0 without warm-up trains nothing
+        losses = {name: column for name, column in history.items() if name not in fit_figures.METERS}
+        curves = figures.learning_curves(losses)
+        words = "Each term of the loss, step by step. The curves should fall and flatten."
+        pictures.append(Picture(curves, "Training", words))
+    table = Table(
+        "The numbers behind the verdict",
+        ["measured", "value", "expected", "what it is"],
+        [[f.name, f"{f.value:.4g}", f.expected, f.why] for f in found.findings],
     )
+    lead = "Labels are worth only as much as the representation they come from. This is what `prodsc diagnose` says."
+    return Section("sound", "Is it sound?", lead, [component("verdict", found), table, *pictures])
 
 
-def predicted(found: Diagnosis) -> list[tuple[Figure, str, str]]:
+def about_k(eigenvalues: np.ndarray, k: int) -> str:
+    """What the eigengap says about the number of clusters, in words."""
+    widest, gaps = fit_figures.suggested_k(eigenvalues), np.diff(eigenvalues)
+    asked = float(gaps[k - 1]) if k <= len(gaps) else 0.0
+    if widest == k:
+        said = f"The widest gap comes right after eigenvalue {k}: the affinity itself supports {k} clusters."
+    else:
+        said = (
+            f"The widest gap ({gaps[widest - 1]:.2f}) comes after eigenvalue {widest}, that after {k} is {asked:.2f}: "
+            f"by this measure {widest} clusters would be more natural."
+        )
+    return f"{said} It is advice, not proof: the gap sees how separate groups are, not whether they mean something."
+
+
+def _margin(history: Mapping[str, Sequence[Any]]) -> list[Picture]:
+    picture = fit_figures.margin(history) if len(history["step"]) else None
+    words = (
+        "Theorem 2 bounds the weight of self-expression, gamma: below the bound the representation keeps all its "
+        "directions. The margin is the bound over the gamma in use, measured while training."
+    )
+    return [] if picture is None else [Picture(picture, "Collapse margin over time", words)]
+
+
+def _predicted(found: Diagnosis) -> list[Picture]:
     """The spectrum that theory predicts, when there is a theorem for the method."""
     if found.predicted is None or found.nu is None:
         return []
@@ -98,4 +206,120 @@ def predicted(found: Diagnosis) -> list[tuple[Figure, str, str]]:
         "how strong it is. Dots far below the fill on the right are directions that training has lost, or not yet "
         "brought back."
     )
-    return [(picture, "As theory predicts?", words)]
+    return [Picture(picture, "As theory predicts?", words)]
+
+
+def _known(
+    shown: Shown, labels: NDArray[np.intp], codes: NDArray[np.intp], tables: Sequence[Table]
+) -> tuple[Section, list[int]]:
+    matched = agreement(labels, codes, len(shown.sizes))
+    spread = resampled(matched.counts)
+    found = metrics.scores(codes, labels)
+    meaning = {
+        "ACC": "rows in the right cluster, after the best one-to-one matching",
+        "NMI": "information that clusters and classes share; 0 none, 1 all",
+        "ARI": "pairs of rows on which both agree, corrected for chance",
+    }
+    table = Table(
+        "Scores of this fit",
+        ["score", "value", "what it is"],
+        [[name, f"{value:.3f} ± {spread[name]:.3f}", meaning[name]] for name, value in found.items()],
+    )
+    assert shown.truth is not None
+    pairs = worst_pairs(matched, shown.labels, shown.truth, shown.confidence)
+
+    def words(pair: Any) -> str:
+        partner = matched.partner[pair.cluster]
+        mostly = f", which is matched to '{shown.classes[partner]}'" if partner >= 0 else ", which is matched to none"
+        return f"{pair.count:,} rows of '{shown.classes[pair.other]}' are in cluster {pair.cluster}{mostly}"
+
+    picture = Picture(
+        fit_figures.confusion(matched.counts, matched.partner, shown.classes),
+        "What is confused with what",
+        "Clusters have no names, so each is matched to the class it fits best, one to one.",
+    )
+    lead = (
+        "Known labels are used here, to score, and nowhere else. ± is the standard deviation over rows drawn again "
+        "(bootstrap) of this one fit; other seeds vary more, and `prodsc compare` measures that."
+    )
+    content: list[Part] = [*tables, table, picture]
+    if pairs:
+        content.append(component("pairs", pairs, words, shown.name, shown.texts()))
+    return Section("known", "Against known labels", lead, content), [row for pair in pairs for row in pair.rows]
+
+
+def _moved(
+    shown: Shown, labels: NDArray[np.intp], other: OtherFit, k: int
+) -> tuple[Shown, Section, list[int]]:  # fmt: skip
+    theirs = np.asarray(other.labels, dtype=np.intp)
+    matched = agreement(labels, theirs, k)
+    ours = np.full(matched.counts.shape[1], k, dtype=np.intp)  # k: a cluster of the other fit without a partner
+    has = matched.partner >= 0
+    ours[matched.partner[has]] = np.flatnonzero(has)
+    moved = worst_pairs(matched, shown.labels, theirs[shown.rows], shown.confidence)
+    table = Table(
+        "Clusters of this fit and their partners",
+        ["cluster", "rows", "partner in the other fit", "rows that stay", "gone", "come"],
+        [
+            [
+                str(c),
+                f"{size:,}",
+                str(p) if p >= 0 else "none",
+                f"{(stay := matched.counts[c, p] if p >= 0 else 0):,}",
+                f"{size - stay:,}",
+                f"{(matched.counts[:, p].sum() if p >= 0 else 0) - stay:,}",
+            ]
+            for c, (size, p) in enumerate(zip(matched.counts.sum(axis=1), matched.partner, strict=True))
+        ],
+    )
+    lead = (
+        f"Compared with {other.name}: {matched.share:.1%} of the rows stay together, {int(matched.moved.sum()):,} of "
+        f"{len(labels):,} move (ARI {metrics.ari(theirs, labels):.3f}). Clusters are matched one to one so that as few "
+        "as possible move. Colour the map by 'moved or not' to see where."
+    )
+    content: list[Part] = [component("flow", *bands(matched)), table]
+    if moved:
+
+        def words(pair: Any) -> str:
+            return f"{pair.count:,} rows of cluster {pair.cluster} are in cluster {pair.other} of the other fit"
+
+        content.append(component("pairs", moved, words, shown.name, shown.texts()))
+    section = Section("moved", "How labels moved", lead, content)
+    return replace(shown, elsewhere=ours[theirs[shown.rows]]), section, [row for pair in moved for row in pair.rows]
+
+
+def _made(made: Mapping[str, Any]) -> Section:
+    data, machine = made["data"], made.get("machine", {})
+    of_data = {
+        "file": data["file"],
+        "shape": " x ".join(f"{n:,}" for n in data["shape"]),
+        "type": data["dtype"],
+        "fingerprint": data["fingerprint"],
+    }
+    cost = {
+        "finished": made.get("finished", ""),
+        "seconds": f"{made['seconds']:.1f}",
+        "peak memory": f"{made['peak_memory_mb']:,.0f} MB",
+        **{f"used {name}": _text(value) for name, value in made.get("used", {}).items()},
+        **{name: _text(value) for name, value in machine.items()},
+    }
+    if made.get("recipe"):
+        cost["recipe"] = made["recipe"]
+    parameters = {name: _text(value) for name, value in made["parameters"].items()}
+    groups = [("Data", of_data, True), ("Cost and machine", cost, True), ("Versions", made["versions"], False)]
+    groups.append((f"All {len(parameters)} parameters", parameters, False))
+    lead = "Enough to repeat the fit. The fingerprint is a sha256 of shape, type and content of the data."
+    return Section("made", "How it was made", lead, [component("made", made.get("command", ""), groups)])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _codes(y: np.ndarray, classes: Sequence[str] | None) -> tuple[NDArray[np.intp], list[str]]:
+    """Labels as codes from 0, and a name for each."""
+    values, codes = np.unique(np.asarray(y), return_inverse=True)
+    named = classes is not None and len(classes) > int(values.max())
+    return codes.astype(np.intp), [str(classes[v]) if named and classes is not None else str(v) for v in values]

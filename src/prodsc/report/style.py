@@ -14,6 +14,12 @@ COLOURS: tuple[str, ...] = (
     "#0021a6", "#4e0b64", "#e9004e", "#907aff", "#a6debc", "#9b2c6f", "#00e9e9", "#376437", "#37160b", "#bcde59",
 )  # fmt: skip
 
+# The same on a dark screen: the first six lightened, the others picked anew among what is light enough (L above 42).
+COLOURS_ON_DARK: tuple[str, ...] = (
+    "#2f9be0", "#e69f00", "#00b586", "#e8703a", "#8fd0f7", "#e08fc0", "#8516ff", "#f4e99b", "#9b4285", "#5858d3",
+    "#d30042", "#c7e9d3", "#58ff58", "#85bc6f", "#b14200", "#426f42", "#d342bc", "#16856f", "#8585ff", "#42ffff",
+)  # fmt: skip
+
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 INK = "#222222"
 MUTED = "#5a5a5a"  # 6.9:1 on white, so small captions stay readable

@@ -1,0 +1,135 @@
+"""Figures of one fit that the paper has not: margin against collapse, eigengap, classes against clusters."""
+# ruff: noqa: RUF001 - minus signs are meant
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from prodsc.report import _parts as parts
+from prodsc.report.figures import WIDTH
+from prodsc.report.style import COLOURS, HEAT, INK, style
+
+WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
+METERS = ("gamma", "lambda_max", "margin", "effective_rank")
+
+
+def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
+    """How far gamma stayed below the bound of Theorem 2, and how many directions Z used; None when no one looked."""
+    steps = np.asarray(history["step"], dtype=np.float64) + _offsets(history)
+    panels = []
+    for name, title, hint in (
+        ("margin", "margin: bound over γ", "above 1: collapse is ruled out"),
+        ("effective_rank", "directions in use", "effective rank of Z on the batch"),
+    ):
+        values = np.asarray(history[name], dtype=np.float64) if name in history else np.full(len(steps), np.nan)
+        if np.isfinite(values).any():
+            panels.append((name, title, hint, steps[np.isfinite(values)], values[np.isfinite(values)]))
+    if not panels:
+        return None
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.3), layout="constrained")
+        for axes, (name, title, hint, x, y) in zip(figure.subplots(1, 2)[: len(panels)], panels, strict=True):
+            parts.curve(axes, x, y)
+            axes.set(xlabel="training step", ylim=(0, 1.1 * max(float(y.max()), 1.0)))
+            if name == "margin":
+                axes.axhspan(0, 1, color=COLOURS[3], alpha=0.12, lw=0)
+                axes.axhline(1, color=COLOURS[3], ls="--", lw=1.2)
+                axes.annotate("below: collapse possible", (x[-1], 1), (0, -4), textcoords="offset points", ha="right",
+                              va="top", color=COLOURS[3], size=8.5)  # fmt: skip
+            parts.panel_title(axes, title, hint)
+        for axes in figure.axes[len(panels) :]:
+            axes.remove()
+        figure.suptitle("Did training stay clear of collapse?")
+        parts.note(
+            figure,
+            "Joint phase, looked at every few steps. Left: stay above the dashed line. Right: a dip in the first\n"
+            "steps that comes back is normal; a fall that stays low is a collapse.",
+        )
+        ends = ", ".join(f"{title} from {y[0]:.3g} to {y[-1]:.3g}" for _, title, _, _, y in panels)
+        figure.set_label(f"Line charts over training: {ends}.")
+    return figure
+
+
+def eigengap(eigenvalues: ArrayLike, k: int) -> Figure:
+    """Smallest eigenvalues of the normalised Laplacian, ascending, with the gap after the k-th and the widest gap."""
+    values = parts.finite(np.asarray(eigenvalues), "eigenvalues")
+    widest = suggested_k(values)
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+        axes = figure.subplots()
+        i = np.arange(1, len(values) + 1)
+        axes.plot(i, values, ".-", color=COLOURS[0], lw=1, ms=8)
+        for at, colour, words in ((k, COLOURS[3], f"asked for: {k}"), (widest, COLOURS[2], f"widest gap: {widest}")):
+            if at < len(values) and (at != k or colour == COLOURS[3]):
+                same = at == widest == k
+                axes.axvspan(
+                    at, at + 1, color=colour, alpha=0.2, lw=0, label=f"{words}, also the widest gap" if same else words
+                )
+        axes.set(
+            xlabel="eigenvalue, smallest first",
+            ylabel="eigenvalue of the Laplacian",
+            ylim=(min(0.0, values.min()), None),
+        )
+        axes.legend(loc="lower right")
+        figure.suptitle("How many clusters does the affinity show?")
+        parts.note(
+            figure,
+            "As many eigenvalues near 0 as there are separate groups, then a jump. A wide gap right after the number\n"
+            "you asked for supports it; no clear gap means that the number is your choice.",
+        )
+        figure.set_label(f"Line chart of {len(values)} eigenvalues; asked for {k} clusters, widest gap after {widest}.")
+    return figure  # fmt: skip
+
+
+def suggested_k(values: ArrayLike) -> int:
+    """Where the widest gap is, from 2 on: the first eigenvalue is 0 for any graph, so a gap after it says nothing."""
+    gaps = np.diff(np.asarray(values, dtype=np.float64))
+    return int(np.argmax(gaps[1:]) + 2) if len(gaps) > 1 else 1
+
+
+def confusion(
+    counts: NDArray[np.intp], partner: NDArray[np.intp], classes: Sequence[str], side: str = "known class"
+) -> Figure:
+    """Clusters against classes, the columns in the order of the clusters they are matched to, each row as shares."""
+    matched = np.flatnonzero(partner >= 0)
+    clusters = [*matched, *np.flatnonzero(partner < 0)]
+    order = [*partner[matched], *(c for c in range(counts.shape[1]) if c not in set(partner.tolist()))]
+    table = counts[np.ix_(clusters, order)]
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    few = max(table.shape) <= WRITTEN
+    with style():
+        figure = Figure(
+            figsize=(WIDTH, 1.6 + WIDTH * 0.72 * min(1.0, max(0.35, len(table) / 12))), layout="constrained"
+        )
+        axes = figure.subplots()
+        image = axes.imshow(shares, cmap=HEAT, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        if few:
+            for i, j in np.argwhere(table > 0):
+                ink = INK if shares[i, j] > 0.6 else "white"
+                axes.text(j, i, f"{table[i, j]:,}", ha="center", va="center", size=8, color=ink)
+        every = max(1, -(-max(table.shape) // 25))
+        names = [parts.textwrap.shorten(classes[c], 14, placeholder="…") or "…" for c in order]
+        turned = 90 if max(map(len, names)) > 3 else 0
+        axes.set_xticks(range(0, len(order), every), names[::every], rotation=turned, parse_math=False)
+        axes.set_yticks(range(0, len(table), every), [str(c) for c in clusters[::every]])
+        axes.set(xlabel=f"{side}, in the order of its cluster", ylabel="cluster")
+        figure.colorbar(image, ax=axes, label="share of the cluster's rows", pad=0.02)
+        figure.suptitle(f"Which {side} is in which cluster?")
+        what = "Numbers are rows." if few else "Brightness is the share of the cluster's rows."
+        parts.note(figure, f"{what} Bright on the diagonal: clusters and {side}es agree. Off it: what is confused.")
+        agree = table[np.arange(min(table.shape)), np.arange(min(table.shape))].sum()
+        figure.set_label(f"Table of {len(table)} clusters by {len(order)} classes; {agree:,} rows on the diagonal.")
+    return figure  # fmt: skip
+
+
+def _offsets(history: Mapping[str, Sequence[Any]]) -> parts.Floats:
+    """Steps count anew in each phase; the axis goes on."""
+    steps, phases = np.asarray(history["step"], dtype=np.float64), list(history["phase"])
+    starts = [i for i in range(1, len(phases)) if steps[i] <= steps[i - 1]]
+    offsets = np.zeros(len(steps))
+    for i in starts:
+        offsets[i:] += steps[i - 1]
+    return offsets

@@ -1,0 +1,321 @@
+"""The page in a real browser: alone on the disk, by mouse, by key, small and large, light and dark, never tricked."""
+
+import json
+
+import numpy as np
+import pytest
+from chromium import Chromium, find_browser
+from PIL import Image
+
+from conftest import SMALL
+from prodsc import PRODSC
+from prodsc.report.clusters import cards
+from prodsc.report.fit_page import OtherFit, _clusters, _map, write_fit_page
+from prodsc.report.layout import Layout
+from prodsc.report.looks import Looks
+from prodsc.report.map_data import Shown, map_data
+from prodsc.report.page import write_page
+
+EVIL = """<img src=x onerror="hit=1"></script><script>hit=2</script>'"&amp;<b>"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = find_browser()
+    if path is None:
+        pytest.skip("no Chromium here: apt install chromium, or name one with PRODSC_BROWSER")
+    running = Chromium(path)
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def mapped(tmp_path_factory):
+    """Pages of a map and cards over n made-up rows, without a fit; each is written once."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    def page(n, k=10):
+        path = folder / f"{n}-{k}.html"
+        if not path.exists():
+            rng = np.random.default_rng(0)
+            labels = np.sort(rng.integers(0, k, n))
+            angle = 2 * np.pi * labels / k
+            places = 10 * np.stack([np.cos(angle), np.sin(angle)], 1) + rng.standard_normal((n, 2))
+            Z = np.eye(k, 12)[labels].astype(np.float32) + 0.1 * rng.standard_normal((n, 12)).astype(np.float32)
+            sizes = np.bincount(labels, minlength=k).tolist()
+            looks = Looks(image=lambda i: Image.new("L", (8, 8), i % 256))
+            sure, second = rng.random(n), (labels + 1) % k
+            shown = Shown(np.arange(n), places, labels, sure, second, sizes, looks)
+            made = cards(Z, labels, sure, second, sizes)
+            data, notes = map_data(shown, [row for card in made for row in card.rows()])
+            sections = [_map(shown, Layout(places, n), n, notes), _clusters(shown, made)]
+            write_page(path, title=f"{n} rows", facts={"rows": f"{n:,}"}, sections=sections, data=data)
+        return path
+
+    return page
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, blobs):
+    """The page of a real fit in which every word that can come from outside is an attack."""
+    X, y = blobs
+    model = PRODSC(3, **SMALL).fit(X)
+    n = len(X)
+    looks = Looks(
+        ids=[f"{EVIL}{i}" for i in range(n)],
+        image=lambda i: Image.new("RGB", (20, 10), (i, 0, 0)),
+        texts=[f"{EVIL} text {i}" for i in range(n)],
+        columns={EVIL: X[:, 0], "words": np.array([EVIL] * n)},
+    )
+    made = {
+        "command": EVIL, "data": {"file": EVIL, "shape": X.shape, "dtype": "float64", "fingerprint": "f"},
+        "parameters": {"n_clusters": 3, EVIL: EVIL}, "seconds": 1, "peak_memory_mb": 1, "versions": {"prodsc": "1"},
+    }  # fmt: skip
+    path = tmp_path_factory.mktemp("whole") / "<b>report's page.html"
+    write_fit_page(
+        path, EVIL, model, X, model.predict_proba(X), facts={EVIL: EVIL}, looks=looks, y=np.roll(y, 2),
+        classes=[EVIL, "b", "c"], columns=[EVIL] * 12, made=made, other=OtherFit(EVIL, np.roll(model.labels_, 1)),
+    )  # fmt: skip
+    return path
+
+
+def state(page):
+    page.frame()
+    return page.run("report.state()")
+
+
+def spot(page, i):
+    """Where row i is in the window."""
+    left, top, _, _ = box(page)
+    x, y = page.run(f"report.place({i})")
+    return left + x, top + y
+
+
+def box(page):
+    """The map in the window: left, top, right, bottom."""
+    return page.run("(({left, top, right, bottom}) => [left, top, right, bottom])(marks.getBoundingClientRect())")
+
+
+def text(page, selector):
+    return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+@pytest.mark.parametrize("n", [1797, 100_000])
+def test_hover_click_lasso_and_search(browser, mapped, n):
+    page = browser.open(mapped(n), width=1300, height=1000)
+    assert state(page) == {"n": n, "current": -1, "isolated": -1, "picked": 0, "scale": 1, "x": 0.5, "y": 0.5}
+    page.run("document.getElementById('map').scrollIntoView({behavior: 'instant'})")
+
+    # search by id: the row is in the middle, zoomed in, and described
+    page.run("search.focus()")
+    page.type("1234")
+    assert text(page, "#matches button").startswith("1234")
+    page.key("Enter")
+    found = state(page)
+    assert found["current"] == 1234
+    assert found["scale"] >= 3
+    page.run("scrollTo({top: scrollY, behavior: 'instant'})")
+    assert "row 1234" in text(page, "#tip")
+    assert page.run("tip.querySelector('.thumb').style.backgroundImage.startsWith('url(\"blob:')")
+
+    # hover: what is under the pointer, and nothing beside the dots
+    page.wait("Math.abs(document.getElementById('map').getBoundingClientRect().top) < 120")
+    page.run("document.getElementById('map').scrollIntoView({behavior: 'instant'})")
+    x, y = spot(page, 1234)
+    page.mouse("mouseMoved", x, y)
+    assert state(page)["current"] == 1234
+    label = page.run("Number(document.querySelector('#tip dd').textContent)")
+    assert "confidence" in text(page, "#tip")
+    page.mouse("mouseMoved", 20, 20)
+    assert state(page)["current"] == -1
+    assert page.run("tip.hidden")
+
+    # a click isolates the cluster, a click beside the dots shows all again
+    page.click(x, y)
+    assert state(page)["isolated"] == label
+    assert page.run(f"document.querySelector('#legend [data-cluster=\"{label}\"]').ariaPressed") == "true"
+    page.run("whole.click()")
+    left, top, right, bottom = box(page)
+    middle = ((left + right) / 2, (top + bottom) / 2)
+    page.click(*middle)
+    assert state(page)["isolated"] == -1
+
+    # a lasso around everything, then around the left half, by Shift and by button
+    left, top, right, bottom = left + 2, top + 2, right - 2, bottom - 2
+    page.drag([(left, top), (right, top), (right, bottom), (left, bottom)], shift=True)
+    assert state(page)["picked"] == n
+    page.run("lasso.click()")
+    page.drag([(left, top), (middle[0], top), (middle[0], bottom), (left, bottom)])
+    some = state(page)["picked"]
+    at = f"Array.from({{length: {n}}}, (_, i) => report.place(i)[0])"
+    assert some == page.run(f"{at}.filter((x) => x < {middle[0] - box(page)[0]}).length")
+    assert 0 < some < n
+    assert f"{some} rows selected" in text(page, "#picked")
+    assert page.run("document.querySelectorAll('#picked .row').length") == 60
+    page.run("move.click()")
+
+    # dragging moves, the wheel zooms once the map has the focus
+    before = state(page)
+    page.drag([middle, (middle[0] + 60, middle[1]), (middle[0] + 120, middle[1])])
+    assert state(page)["x"] < before["x"]
+    page.mouse("mouseWheel", *middle, deltaX=0, deltaY=-300)
+    page.frame()
+    assert state(page)["scale"] > before["scale"]
+    assert min(page.run("report.frame()") for _ in range(8)) < 150  # ms on a busy machine; a quiet one needs 15
+    assert page.complaints() == page.requests() == []
+    page.close()
+
+
+def test_by_key_alone(browser, mapped):
+    page = browser.open(mapped(1797))
+    order = []
+    for _ in range(60):
+        page.key("Tab")
+        order.append(
+            page.run("document.activeElement.id || document.activeElement.className || document.activeElement.tagName")
+        )
+        if order[-1] == "marks":
+            break
+    assert [each for each in order if each in ("search", "colour", "lasso", "in", "marks")] == [
+        "search",
+        "colour",
+        "lasso",
+        "in",
+        "marks",
+    ]
+    assert page.run("getComputedStyle(marks).outlineStyle") != "none"
+    page.key("ArrowRight")
+    first = state(page)["current"]
+    assert first >= 0
+    assert f"Row {first}" in text(page, "#said")  # read aloud
+    page.key("ArrowRight")
+    second = state(page)["current"]
+    assert page.run(f"report.place({second})[0] > report.place({first})[0]")
+    page.key("Enter")
+    assert state(page)["isolated"] >= 0
+    page.key("Escape")
+    assert state(page)["isolated"] == -1
+    page.key("+")
+    assert state(page)["scale"] == pytest.approx(1.4)
+    page.key("ArrowDown", shift=True)
+    assert state(page)["y"] < 0.5
+    page.key("0")
+    assert state(page) | {"current": 0} == {
+        "n": 1797,
+        "current": 0,
+        "isolated": -1,
+        "picked": 0,
+        "scale": 1,
+        "x": 0.5,
+        "y": 0.5,
+    }
+    page.key("Tab")  # the legend: a button per cluster
+    page.key("Enter")
+    assert state(page)["isolated"] == 0
+    page.close()
+
+
+def test_everything_from_outside_is_shown_as_text(browser, whole):
+    page = browser.open(whole, width=1300, height=1000)
+    page.run("search.focus()")
+    page.type("<img")
+    assert EVIL in text(page, "#matches button")
+    page.key("Enter")
+    page.wait("!tip.hidden")
+    tip = text(page, "#tip")
+    assert tip.count(EVIL) >= 4  # id, known class or not, name and value of columns, text
+    for mode in ("class", "moved", "confidence"):
+        page.run(f"colour.value = '{mode}'; colour.dispatchEvent(new Event('change'))")
+        page.frame()
+        if mode == "class":
+            assert EVIL in text(page, "#legend")
+    for selector in ("h1", "title", ".facts", "#clusters", "#known", "#moved", "#made"):
+        assert EVIL in text(page, selector), selector
+    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    foreign = "img:not([src^='data:image/png']), main b:not(#tip b):not(#matches b), main script"
+    assert page.run(f'document.querySelectorAll("{foreign}").length') == 0
+    assert page.run("typeof hit") == "undefined"
+    assert page.complaints() == page.requests() == []
+    page.close()
+
+
+def test_no_script_but_ours_may_run(browser, tmp_path, mapped):
+    """Even if escaping failed: the page's policy names its one script by its digest."""
+    path = tmp_path / "page.html"
+    path.write_text(
+        mapped(1797)
+        .read_text(encoding="utf-8")
+        .replace("<main>", "<main><script>hit = 1</script><img src='https://example.org/x.png' onerror='hit = 2'>"),
+        encoding="utf-8",
+    )
+    page = browser.open(path)
+    assert page.run("typeof hit") == "undefined"
+    assert state(page)["n"] == 1797
+    assert len(page.complaints()) >= 2  # the refusals
+    page.close()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_narrow_and_wide_light_and_dark(browser, whole, dark):
+    page = browser.open(whole, width=1600, height=1000, dark=dark)
+    for width in (1600, 375):
+        page.resize(width, 800)
+        page.frame()
+        assert page.run("document.documentElement.scrollWidth") <= width
+        sticking_out = """[...document.querySelectorAll('main *')].filter((e) => {
+            if (e.closest('.scroll, nav, .side, svg') || e.closest('#board')) return false;
+            const box = e.getBoundingClientRect(); return box.width && box.right > innerWidth + 1;
+        }).map((e) => e.outerHTML.slice(0, 80))"""
+        assert page.run(sticking_out) == []
+        assert page.run("marks.getBoundingClientRect().height") > 200
+    # text against its background: WCAG asks for 4.5
+    contrast = """(() => {
+        const linear = (v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+        const light = (element, what) => {
+            const [r, g, b] = getComputedStyle(element)[what].match(/[\\d.]+/g).map((v) => linear(v / 255));
+            return .2126 * r + .7152 * g + .0722 * b;
+        };
+        const card = light(document.querySelector('.card'), 'backgroundColor');
+        return ['h2', '.lead', '.quiet', 'dd', 'summary', '.verdict', '.row .id'].map((each) => {
+            const ink = light(document.querySelector('.card ' + each), 'color');
+            return (Math.max(ink, card) + .05) / (Math.min(ink, card) + .05);
+        });
+    })()"""
+    assert min(page.run(contrast)) > 4.5
+    paper = page.run("[...dots.getContext('2d').getImageData(1, 1, 1, 1).data.slice(0, 3)].reduce((a, b) => a + b)")
+    assert (paper < 150) == dark
+    page.close()
+
+
+def test_first_paint_and_many_clusters(browser, mapped):
+    """10,000 rows in 100 clusters: painted soon; colours repeat after 20, so shapes tell the clusters apart."""
+    times = []
+    for _ in range(2):
+        page = browser.open(mapped(10_000, 100), width=1300, height=1000)
+        page.wait("performance.getEntriesByType('paint').length > 0")
+        times.append(page.run("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        looks = page.run(
+            "[...document.querySelectorAll('#legend path')].map((p) => p.getAttribute('d') + p.getAttribute('fill'))"
+        )
+        page.close()
+    assert min(times) < 3000
+    assert len(looks) == len(set(looks)) == 100
+
+
+def test_a_click_on_a_card_finds_the_row_and_its_thumbnail_is_its_own(browser, mapped):
+    page = browser.open(mapped(1797), width=1300, height=1000)
+    page.wait("!!document.querySelector('#clusters .thumb')")
+    i = page.run(
+        "(() => { const b = document.querySelector('#cluster-3 .row'); b.click(); return Number(b.dataset.point); })()"
+    )
+    page.wait(f"report.state().current === {i}")
+    shade = page.run("""(async () => {
+        const span = document.querySelector('#tip .thumb'), s = span.style, image = new Image();
+        image.src = s.backgroundImage.slice(5, -2);
+        await image.decode();
+        const scale = image.width / parseFloat(s.backgroundSize), c = document.createElement('canvas').getContext('2d');
+        c.drawImage(image, ...s.backgroundPosition.split(' ').map((v) => parseFloat(v) * scale));
+        return c.getImageData(4, 4, 1, 1).data[0];
+    })()""")
+    assert abs(shade - i % 256) <= 3  # the picture of row i is a square of that grey
+    page.close()
