@@ -232,7 +232,7 @@ def test_everything_from_outside_is_shown_as_text(browser, whole):
     for selector in ("h1", "title", ".facts", "#clusters", "#known", "#moved", "#made"):
         assert EVIL in text(page, selector), selector
     page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    foreign = "img:not([src^='data:image/png']), main b:not(#tip b):not(#matches b), main script"
+    foreign = "img:not([src^='data:image/png']), main b:not(#tip b, #matches b, #keys b), main script"
     assert page.run(f'document.querySelectorAll("{foreign}").length') == 0
     assert page.run("typeof hit") == "undefined"
     assert page.complaints() == page.requests() == []

@@ -104,6 +104,6 @@ def test_bands_carry_every_row():
     labels, other = np.repeat([0, 1], [30, 20]), np.array([1] * 25 + [0] * 5 + [0] * 20)
     made, left, right, height = bands(agreement(labels, other))
     assert [name for name, _ in left] == ["cluster 0", "cluster 1"]
-    assert [name for name, _ in right] == ["its 1", "its 0"]  # beside their partners
+    assert [name for name, _ in right] == ["other 1", "other 0"]  # beside their partners
     assert [(band.group, band.words.split(" rows")[0]) for band in made] == [(0, "25"), (0, "5"), (1, "20")]
     assert height > max(y for _, y in left)

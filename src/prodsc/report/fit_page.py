@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 MOST_SHOWN = 100_000  # rows on the page; of more, a random sample
 DRAWN = 2000  # rows in a static picture: more than it can tell apart
 CHUNK = 8192  # rows read at a time
-METHOD_HINTS = "Rows on one line through the origin are alike, whatever their sign."
 
 
 @dataclass(frozen=True)
@@ -110,17 +109,22 @@ def write_fit_page(
 
 
 def _map(shown: Shown, layout: Layout, n: int, notes: Sequence[str]) -> Section:
-    sample = f" {len(shown.rows):,} of {n:,} rows, drawn at random, are shown." if len(shown.rows) < n else ""
+    sample = [f"{len(shown.rows):,} of {n:,} rows, drawn at random, are on the map."] if len(shown.rows) < n else []
     lead = (
-        "Each dot is one row. Dots that lie together have similar representations; islands of one colour are clean "
-        "clusters, mixed borders are uncertain, and a pale dot could belong elsewhere. Distances between islands and "
-        f"their shapes mean nothing. Made by {layout.words()}: PCA would show two directions only, and k clusters have "
-        f"at least k. {METHOD_HINTS}{sample} {' '.join(notes)}"
+        "Each dot is one row, coloured by its cluster; dots that lie together have similar representations. Islands of "
+        "one colour are clean clusters, mixed borders are uncertain, and a pale dot could belong elsewhere."
     )
+    made = [
+        f"Made by {layout.words()}. Two rows are near when they lie on nearly the same line through the origin, whatever "
+        "their sign. t-SNE and not PCA, because k separate subspaces have at least k directions and PCA shows two.",
+        "Which rows are neighbours means something. How far apart islands are, how large they are and what shape they "
+        "have does not, and one cluster may fall into several islands.",
+        *sample,
+    ]
     modes = [("cluster", "cluster"), ("confidence", "confidence")]
     modes += [("class", "known class")] if shown.truth is not None else []
     modes += [("moved", "moved or not")] if shown.elsewhere is not None else []
-    return Section("map", "Map", lead, [component("map", modes)])
+    return Section("map", "Map", " ".join([lead, *sample, *notes]), [component("map", modes, made)])
 
 
 def _clusters(shown: Shown, made: Sequence[Card]) -> Section:
@@ -169,7 +173,7 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
         ["measured", "value", "expected", "what it is"],
         [[f.name, f"{f.value:.4g}", f.expected, f.why] for f in found.findings],
     )
-    lead = "Labels are worth only as much as the representation they come from. This is what `prodsc diagnose` says."
+    lead = "Labels are worth only as much as the representation they come from. This is what 'prodsc diagnose' says."
     return Section("sound", "Is it sound?", lead, [component("verdict", found), table, *pictures])
 
 
@@ -240,7 +244,7 @@ def _known(
     )
     lead = (
         "Known labels are used here, to score, and nowhere else. ± is the standard deviation over rows drawn again "
-        "(bootstrap) of this one fit; other seeds vary more, and `prodsc compare` measures that."
+        "(bootstrap) of this one fit; other seeds vary more, and 'prodsc compare' measures that."
     )
     content: list[Part] = [*tables, table, picture]
     if pairs:
@@ -297,7 +301,7 @@ def _made(made: Mapping[str, Any]) -> Section:
         "fingerprint": data["fingerprint"],
     }
     cost = {
-        "finished": made.get("finished", ""),
+        "finished": str(made.get("finished", "")).replace("T", " ").replace("+00:00", " UTC"),
         "seconds": f"{made['seconds']:.1f}",
         "peak memory": f"{made['peak_memory_mb']:,.0f} MB",
         **{f"used {name}": _text(value) for name, value in made.get("used", {}).items()},

@@ -24,7 +24,7 @@ def bands(found: Agreement) -> tuple[list[Band], list[tuple[str, float]], list[t
     right = [*matched, *(c for c in range(counts.shape[1]) if c not in set(matched))]
     scale = max(300.0, 17.0 * max(counts.shape)) / n
     starts_left, left_names = _stack([f"cluster {c}" for c in range(k)], counts.sum(axis=1).tolist(), scale)
-    starts_right, right_names = _stack([f"its {c}" for c in right], counts.sum(axis=0)[right].tolist(), scale)
+    starts_right, right_names = _stack([f"other {c}" for c in right], counts.sum(axis=0)[right].tolist(), scale)
     made = []
     for a in range(k):
         for place, b in enumerate(right):

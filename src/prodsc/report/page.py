@@ -154,6 +154,6 @@ def _png(figure: Figure) -> str:
     # matplotlib's version from the file, so that the same figure gives the same bytes.
     full = Image.open(buffer).convert("RGB")
     small = io.BytesIO()
-    few = full.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+    few = full.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(small, format="png", optimize=True)
     return base64.b64encode(small.getvalue()).decode("ascii")
