@@ -115,8 +115,8 @@ def _map(shown: Shown, layout: Layout, n: int, notes: Sequence[str]) -> Section:
         "one colour are clean clusters, mixed borders are uncertain, and a pale dot could belong elsewhere."
     )
     made = [
-        f"Made by {layout.words()}. Two rows are near when they lie on nearly the same line through the origin, whatever "
-        "their sign. t-SNE and not PCA, because k separate subspaces have at least k directions and PCA shows two.",
+        f"Made by {layout.words()}. Two rows are near when they lie on nearly the same line through the origin, "
+        "whichever way they point. t-SNE and not PCA, as k separate subspaces have k directions or more and PCA two.",
         "Which rows are neighbours means something. How far apart islands are, how large they are and what shape they "
         "have does not, and one cluster may fall into several islands.",
         *sample,
