@@ -222,6 +222,9 @@ def test_the_command_writes_tables_and_pictures(tmp_path, monkeypatch):
     words = ["reproduce", "sensitivity", "--datasets", "cifar10-efflite0", "--seeds", "2", "--out", str(out)]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
-    assert {path.suffix for path in out.iterdir()} == {".csv", ".md", ".png", ".svg", ".pdf"}
+    assert {path.suffix for path in out.iterdir()} == {".csv", ".md", ".html", ".png", ".svg", ".pdf"}
     assert "50.0 ± 0.0" in (out / "results.md").read_text()
+    page = (out / "report.html").read_text()
+    assert "50.0 ± 0.0" in page
+    assert "<script" not in page
     assert (out / "results.csv").read_text().startswith("data,method,metric,ours,std,runs,published")

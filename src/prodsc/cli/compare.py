@@ -1,5 +1,7 @@
 """prodsc compare: several methods on one file, one table."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +91,8 @@ def compare(
     )
     files.write_text(folder / "table.csv", table.csv())
     files.write_text(folder / "table.md", f"# Methods on {Path(file).name}\n\n{table.markdown()}")
-    write_compare_page(folder / "report.html", f"Methods on {Path(file).name}", table)
+    command = shlex.join(["prodsc", *sys.argv[1:]])
+    write_compare_page(folder / "report.html", f"Methods on {Path(file).name}", table, command)
     click.echo()
     click.echo(table.markdown())
     click.echo(f"results in {folder}: table.csv, table.md, report.html")

@@ -67,11 +67,15 @@ class ComparisonTable:
     def heads(self) -> list[str]:
         return ["method", *(HEADS.get(metric, metric) for metric in self.metrics), "failures"]
 
+    def agreements(self) -> tuple[list[str], list[list[str]]]:
+        """The methods whose labels can be compared, and a line of cells for each, its name first."""
+        names = [line.method for line in self.lines if any(line.method in pair for pair in self.agreement)]
+        return names, [[a, *("" if a == b else f"{self.agreement[a, b]:.0f}" for b in names)] for a in names]
+
     def markdown(self) -> str:
         parts = [to_markdown(self.heads(), self.rows())]
-        names = [line.method for line in self.lines if any(line.method in pair for pair in self.agreement)]
+        names, cells = self.agreements()
         if len(names) > 1:
-            cells = [[a, *("" if a == b else f"{self.agreement[a, b]:.0f}" for b in names)] for a in names]
             parts.append("How much two methods agree (NMI of their labels, %):\n\n" + to_markdown(["", *names], cells))
         if self.chosen:
             parts.append(f"Tuned by {self.by}: " + "; ".join(f"{m} {dict(p)}" for m, p in self.chosen.items()) + "\n")

@@ -17,6 +17,7 @@ from prodsc.experiments.trials import Limits, Outcome, Trial, run_trials
 
 COLUMNS = ("data", "method", "metric", "ours", "std", "runs", "published", "published std", "difference", "note")
 PICTURES = ("png", "svg", "pdf")
+SHOWN = ("data", "method", "metric", "ours", "published", "difference", "note")
 HOME = Path("reproduced")
 
 
@@ -66,31 +67,36 @@ class Reproduction:
                     rows.append(_not_run(dataset, known, reason))
         return rows
 
-    def text(self) -> str:
-        """The page in Markdown."""
-        experiment = self.plan.experiment
-        head = ("data", "method", "metric", "ours", "published", "difference", "note")
-        cells = [
+    def cells(self) -> list[list[str]]:
+        """The table as text, under SHOWN."""
+        return [
             [c.dataset, c.method, c.metric, _shown(c.ours, c.std, c.runs), _shown(c.published, c.published_std),
              "" if c.difference is None else f"{c.difference:+.1f}", c.note]
             for c in self.against_paper()
         ]  # fmt: skip
+
+    def lead(self) -> str:
+        experiment = self.plan.experiment
         seeds = sorted({outcome.trial.seed for outcome in self.outcomes})
-        parts = [
-            f"# {experiment.title}\n",
+        return (
             f"{experiment.kind.capitalize()} {experiment.number} of the paper, `prodsc reproduce {experiment.name}`. "
-            f"Ours: mean ± std over {len(seeds)} seed(s), labels only score. {machine()}\n",
-            to_markdown(head, cells),
-        ]
-        failures = [f"- {o.trial.key}: {o.failed}" for o in self.outcomes if o.failed]
-        if failures:
-            parts.append("Failed or not run:\n\n" + "\n".join(failures) + "\n")
-        if self.plan.missing:
-            parts.append("Missing data:\n\n" + "\n".join(f"- {r}" for r in self.plan.missing.values()) + "\n")
-        if experiment.departures:
-            parts.append(
-                "Known departures from the paper:\n\n" + "\n".join(f"- {d}" for d in experiment.departures) + "\n"
-            )
+            f"Ours: mean ± std over {len(seeds)} seed(s), labels only score. {machine()}"
+        )
+
+    def remarks(self) -> dict[str, list[str]]:
+        """What a reader of the numbers must know, by heading; nothing where there is nothing to say."""
+        found = {
+            "Failed or not run": [f"{o.trial.key}: {o.failed}" for o in self.outcomes if o.failed],
+            "Missing data": list(self.plan.missing.values()),
+            "Known departures from the paper": list(self.plan.experiment.departures),
+        }
+        return {heading: lines for heading, lines in found.items() if lines}
+
+    def text(self) -> str:
+        """The page in Markdown."""
+        parts = [f"# {self.plan.experiment.title}\n", f"{self.lead()}\n", to_markdown(SHOWN, self.cells())]
+        for heading, lines in self.remarks().items():
+            parts.append(f"{heading}:\n\n" + "\n".join(f"- {line}" for line in lines) + "\n")
         for picture in self.pictures:
             if picture.suffix == ".png":
                 parts.append(f"![{picture.stem}]({picture.name})\n")
@@ -131,13 +137,16 @@ def reproduce(
 
 
 def write(result: Reproduction) -> None:
-    """results.csv, results.md, and for a figure its pictures as PNG, SVG and PDF."""
+    """results.csv, results.md, report.html, and for a figure its pictures as PNG, SVG and PDF."""
+    from prodsc.report.reproduce_page import write_reproduce_page  # matplotlib is slow to import, and needed only here
+
     experiment, folder = result.plan.experiment, result.folder
     folder.mkdir(parents=True, exist_ok=True)
     if experiment.draw is not None:
         result.pictures = _draw(experiment.draw, result.outcomes, folder)
     files.write_text(folder / "results.csv", to_csv(COLUMNS, [c.row() for c in result.against_paper()]))
     files.write_text(folder / "results.md", result.text())
+    write_reproduce_page(folder / "report.html", result)
 
 
 def _draw(drawing: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]:

@@ -176,16 +176,24 @@ def described(request: Request, data: DataFile, model: PRODSC, result: Result) -
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
         "peak_memory_mb": round(result.peak_memory_mb, 1),
-        "versions": {
-            "prodsc": __version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
-        "machine": {"system": platform.platform(), "threads": torch.get_num_threads()},
+        "versions": versions(),
+        "machine": machine(),
     }
+
+
+def versions() -> dict[str, str]:
+    return {
+        "prodsc": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def machine() -> dict[str, Any]:
+    return {"system": platform.platform(), "threads": torch.get_num_threads()}
 
 
 def write_report(

@@ -1,4 +1,4 @@
-"""The page of a comparison: the table, and a bar per method."""
+"""The page of a comparison: the table, a bar per method, how much methods agree, how it was made."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,28 +8,45 @@ from matplotlib.figure import Figure
 
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
-from prodsc.report.page import Table, write_page
+from prodsc.report.page import Picture, Section, Table, component, write_page
 from prodsc.report.style import COLOURS, style
 
 if TYPE_CHECKING:
     from prodsc.experiments.compare import ComparisonTable
 
 
-def write_compare_page(path: Path, title: str, table: "ComparisonTable") -> None:
-    main = Table("Mean ± std over seeds", table.heads(), table.rows())
+def write_compare_page(path: Path, title: str, table: "ComparisonTable", command: str = "") -> None:
+    from prodsc.experiments.run import machine, versions
+
     runs = sum(line.runs for line in table.lines)
     failed = runs - sum(len(line.values.get("seconds", ())) for line in table.lines)
     facts = {"methods": str(len(table.lines)), "runs": str(runs), "failed": str(failed)}
     if table.by:
         facts["tuned by"] = table.by
-    pictures = []
-    for metric, words in ((table.metrics[0], "higher is better"), ("seconds", "shorter is faster")):
-        if any(line.values.get(metric) for line in table.lines):
-            picture = bars(table, metric)
-            pictures.append(
-                (picture, f"{metric}: {words}", "One bar per method, mean over seeds; the line is the std.")
-            )
-    write_page(path, title=title, facts=facts, tables=[main], figures=pictures)
+    pictures = [
+        Picture(bars(table, metric), f"{metric}: {words}", "One bar per method, mean over seeds; the line is the std.")
+        for metric, words in ((table.metrics[0], "higher is better"), ("seconds", "shorter is faster"))
+        if any(line.values.get(metric) for line in table.lines)
+    ]
+    lead = (
+        "Every run has a process of its own and the same rows. Labels score the results and are not used to find them."
+    )
+    main = Table("Mean ± std over seeds", table.heads(), table.rows())
+    sections = [Section("scores", "Scores", lead, [main, *pictures])]
+    names, cells = table.agreements()
+    if len(names) > 1:
+        lead = "NMI of the labels of two methods, in percent, mean over seeds: 100 when they found the same groups."
+        content = [Table("Pairs of methods", ["", *names], cells)]
+        sections.append(Section("agree", "Do methods agree?", lead, content))
+    if table.chosen:
+        lead = f"Chosen among the grids of the paper by {table.by}."
+        found = [[name, ", ".join(f"{p} = {v}" for p, v in values.items())] for name, values in table.chosen.items()]
+        content = [Table("Parameters that were chosen", ["method", "parameters"], found)]
+        sections.append(Section("chosen", "Tuning", lead, content))
+    here = {name: str(value) for name, value in machine().items()}
+    made = component("made", command, [("Machine", here, True), ("Versions", versions(), False)])
+    sections.append(Section("made", "How it was made", "Given again, the command goes on where it was.", [made]))
+    write_page(path, title=title, facts=facts, sections=sections)
 
 
 def bars(table: "ComparisonTable", metric: str) -> Figure:

@@ -43,9 +43,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    figure: Figure
+    figure: Figure | Path  # or a PNG that is already there
     heading: str
     caption: str
+
+    @property
+    def words(self) -> str:
+        """The alternative text: what the figure says of itself, else the heading."""
+        said = self.figure.get_label() if isinstance(self.figure, Figure) else _description(self.figure)
+        return str(said or self.heading)
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,14 @@ def _file(name: str) -> str:
     return resources.files("prodsc.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _png(figure: Figure) -> str:
+def _description(png: Path) -> str:
+    with Image.open(png) as image:
+        return str(image.info.get("Description", ""))
+
+
+def _png(figure: Figure | Path) -> str:
+    if isinstance(figure, Path):
+        return base64.b64encode(figure.read_bytes()).decode("ascii")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI)
     # 256 colours make a heat map four times smaller, and no pixel is off by more than a tenth. Saving again also drops
