@@ -67,7 +67,7 @@ def test_alignment_shows_the_mean_error_with_its_spread_and_the_curves_of_each_e
         np.testing.assert_array_equal(axes.lines[0].get_xdata(), np.arange(1, 9))
         assert list(axes.lines[-1].get_xdata()) == [8.5, 8.5]  # where Z has no more directions
     assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "log", "linear"]
-    assert legend(others[1]) == ["0", "2", "10"]
+    assert legend(others[2]) == ["0", "2", "10"]
     brightness = [sum(to_rgb(line.get_color())) for line in others[0].lines[:-1]]
     assert brightness == sorted(brightness, reverse=True)  # dark = late
 
@@ -78,7 +78,7 @@ def test_alignment_draws_some_of_many_epochs_with_the_first_and_the_last():
     shown = [y[0] for y in lines(figure.axes[2])[:-1]]
     assert len(shown) == MOST_CURVES
     assert (shown[0], shown[-1]) == (1, 50)
-    assert (legend(figure.axes[2])[0], legend(figure.axes[2])[-1]) == ("10", "59")
+    assert (legend(figure.axes[3])[0], legend(figure.axes[3])[-1]) == ("10", "59")
 
 
 def test_alignment_of_one_point_and_of_what_has_no_direction():

@@ -135,11 +135,16 @@ def curve(axes: Axes, x: Floats, y: Floats) -> None:
     if len(x) <= MANY:
         axes.plot(x, y, color=COLOURS[0], lw=1.4, marker="o" if len(x) <= FEW else "", ms=3.5)
         return
-    window = np.ones(len(x) // 60)
     axes.plot(x, y, color=COLOURS[4], lw=0.5, alpha=0.6)
-    axes.plot(
-        x, np.convolve(y, window, "same") / np.convolve(np.ones_like(y), window, "same"), color=COLOURS[0], lw=1.6
-    )
+    axes.plot(x, running_mean(y, len(x) // 60), color=COLOURS[0], lw=1.6)
+
+
+def running_mean(y: Floats, width: int) -> Floats:
+    """The mean of about `width` values around each; fewer at the ends, and values that are not numbers left out."""
+    window, known = np.ones(max(1, width)), np.isfinite(y)
+    count = np.convolve(known.astype(float), window, "same")
+    total = np.convolve(np.where(known, y, 0.0), window, "same")
+    return np.divide(total, count, where=count > 0, out=np.full(len(y), np.nan))
 
 
 def scatter_map(axes: Axes, points: Floats, labels: NDArray[np.intp], strength: Floats, dot: float = 1.0) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +43,8 @@ def alignment(
     seeds = f"mean ± std of {len(errors)} seeds" if len(errors) > 1 else "one seed"
     width = int((g[-1] > 1e-6 * max(float(g[-1].max()), 1e-12)).sum())  # directions of Z
     many = r.shape[1] > 2 * parts.FEW
+    if many:  # neighbouring eigenvectors of M are nearly exchangeable, so single values of (b) are noise
+        r = np.stack([parts.running_mean(row, r.shape[1] // 60) for row in r])
     with style():
         figure = Figure(figsize=(WIDTH, 6.6), layout="constrained")
         (first, right), (low, last) = figure.subplots(2, 2)
@@ -53,7 +54,13 @@ def alignment(
         parts.panel_title(first, "(a) alignment error", f"0 = same eigenvectors; {seeds}")
         j = np.arange(1, r.shape[1] + 1)
         for axes, curves, name, hint, ylabel in (
-            (right, r, "(b) are M's eigenvectors also G's?", "1 = yes, 0 = G erases it", "correlation of uⱼ and G uⱼ"),
+            (
+                right,
+                r,
+                "(b) are M's eigenvectors also G's?",
+                f"1 = yes, 0 = G erases it{'; running mean' * many}",
+                "correlation of uⱼ and G uⱼ",
+            ),
             (low, g, "(c) eigenvalues of G = Z'Z", "a long plateau = no collapse", "eigenvalue of G (log)"),
             (last, m, "(d) eigenvalues of M", "small = direction rebuilt well by C", "eigenvalue of M"),
         ):
@@ -61,12 +68,14 @@ def alignment(
                 look: Any = {"lw": 0.8} if many else {"lw": 1.5, "marker": ".", "ms": 3}
                 axes.plot(j, curves[row], color=shade, label=f"{which[row]:g}", **look)
             axes.axvline(width + 0.5, color=COLOURS[3], lw=1, ls=":")
+            if many:
+                axes.set_xscale("log")
             axes.set(xlabel=f"direction j, {'largest' if axes is low else 'smallest of M'} first", ylabel=ylabel)
             parts.panel_title(axes, name, hint)
         right.set_ylim(min(-0.03, float(np.nan_to_num(r).min())), 1.05)
         low.set(ylim=max(float(g.max()), 1e-9) * np.array([1e-4, 2]), yscale="log")  # what is below counts as zero
         last.set_ylim(bottom=min(0.0, float(m.min())))
-        low.legend(loc="best", ncols=1 + len(shown) // 5, title="epoch, (b) to (d)")
+        last.legend(loc="lower right", ncols=1 + len(shown) // 5, title="epoch, (b) to (d)")
         return _described(
             figure,
             "Do G = Z'Z and M = (I−C)(I−C)' align in training?",
@@ -114,7 +123,7 @@ def phase(
                 some = ticks[:: -(-len(ticks) // 7)]
                 axis.set_ticks(list(some), [f"{float(f'{tick:.3g}'):,g}" for tick in some])
             axes.minorticks_off()
-        left.set_ylabel("γ / n: weight of self-expression in a batch of n rows")
+        left.set_ylabel("γ / n: weight of self-expression")
         left.legend(left.lines, ["Theorem 2: no collapse below this line"], **BELOW)
         if np.isnan(scores).any():
             right.legend([Patch(fc="white", ec=MUTED, hatch="///")], [failed], **BELOW)
@@ -179,7 +188,7 @@ def structure(
     condition, g_in, g_out, c_in, c_out = (_vector(values, name, len(when)) for name, values in given.items())
     dot = "." if len(when) <= parts.FEW else ""
     with style():
-        figure = Figure(figsize=(WIDTH, 4.0), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
         first, *pair = figure.subplots(1, 3, subplot_kw={"xlabel": "epoch"})
         first.axhline(0, color=MUTED, lw=1, ls=":")
         first.plot(when, condition, color=INK, lw=2, marker=dot)
@@ -191,18 +200,15 @@ def structure(
         )
         for axes, colour, (name, thick, thin, hint) in zip(pair, COLOURS[:4:3], panels, strict=True):
             parts.panel_title(axes, f"entries of {name}", hint)
-            axes.plot(when, thick, color=colour, lw=3.5, marker=dot, ms=8, label=f"two rows of one {what} (in block)")
-            axes.plot(when, thin, color=colour, lw=1, marker=dot, ms=3, label="of two (off block)")
+            axes.plot(when, thick, color=colour, lw=3.5, marker=dot, ms=8)
+            axes.plot(when, thin, color=colour, lw=1, marker=dot, ms=3)
             axes.set(ylabel=f"mean |entry of {name[0]}|", ylim=(0, None))
-        thick_line, thin_line = Line2D([], [], color=MUTED, lw=3.5), Line2D([], [], color=MUTED, lw=1)
-        words = [f"two rows of one {what} (in a block)", f"rows of two {_plural(what)} (off the blocks)"]
-        place: Any = BELOW | {"bbox_to_anchor": (0.5, -0.17)}
-        pair[0].legend([thick_line, thin_line], words, ncols=2, **place)
         return _described(
             figure,
             "Do G = Z'Z and C become block-diagonal?",
-            f"Look for CSC going to 0 while thin lines come down and thick ones stay up: rows are then alike, and\n"
-            f"rebuilt, within their own {what} only. CSC = ⟨(I−C)(I−C)', G off the blocks⟩.",
+            f"Thick: two rows of one {what} (in a block); thin: of two {_plural(what)} (off blocks). Look for thin\n"
+            "lines that come down, thick ones that stay up and CSC going to 0: rows are then alike, and rebuilt,\n"
+            f"within their own {what} only. CSC = ⟨(I−C)(I−C)', G off the blocks⟩.",
             f"Line charts. At epoch {when[-1]:g} G is {g_in[-1]:.3g} in and {g_out[-1]:.3g} off the blocks, C "
             f"{c_in[-1]:.3g} and {c_out[-1]:.3g}; CSC went from {condition[0]:.3g} to {condition[-1]:.3g}.",
         )

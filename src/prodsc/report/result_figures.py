@@ -74,7 +74,7 @@ def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: M
     ring = np.sqrt(1 - height**2)
     globe = np.outer(np.cos(theta), ring), np.outer(np.sin(theta), ring), np.outer(np.ones_like(theta), height)
     with style():
-        figure = Figure(figsize=(2.7 * width, 3.3 * len(rows) + 0.9), layout="constrained")
+        figure = Figure(figsize=(max(2.7 * width, WIDTH), 3.0 * len(rows) + 0.9), layout="constrained")
         for r, (data, panels) in enumerate(rows.items()):
             for column, (title, points, words) in enumerate(panels):
                 P = parts.finite(parts.matrix(points, title, len(classes[data]), 3), title)
@@ -84,9 +84,9 @@ def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: M
                     mine = P[classes[data] == c]
                     axes.scatter(*mine.T, s=8, marker=marker, color=cluster_colour(int(c)), depthshade=False)
                 axes.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1), xticklabels=[], yticklabels=[], zticklabels=[])
-                axes.set_box_aspect(None, zoom=1.2)
-                axes.set_title(title if column else f"{data}: {title}", size=10)
-                axes.text2D(0.5, -0.04, words, transform=axes.transAxes, ha="center", size=8, color=MUTED)
+                axes.set_box_aspect(None, zoom=1.1)
+                axes.set_title(title if column else f"{data}\n{title}", size=10)
+                axes.text2D(0.5, -0.1, words, transform=axes.transAxes, ha="center", size=8, color=MUTED)
         figure.suptitle("What becomes of manifolds on the sphere?")
         parts.note(
             figure,
