@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint clean
+.PHONY: demo screenshots test test-slow lint clean
 
 demo: $(INSTALLED)  ## cluster the digits that ship with scikit-learn: a table and a page with pictures
 	$(BIN)/python examples/digits.py
+
+screenshots: $(INSTALLED)  ## the pictures of the documents, taken of a run of digits in Chromium
+	$(BIN)/python docs/make_screenshots.py
 
 test: $(INSTALLED) lint  ## everything that must hold
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadscope  # two workers of one thread each

@@ -72,3 +72,9 @@ def test_the_constraint_is_inside_the_packages_own_range():
     pinned = re.search(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
     assert requirement == "torch>=2.4"
     assert tuple(map(int, pinned.split(".")[:2])) >= (2, 4)
+
+
+def test_the_pictures_of_the_documents_are_small():
+    pictures = list((ROOT / "docs" / "images").glob("*.png"))
+    assert pictures
+    assert sum(picture.stat().st_size for picture in pictures) < 400_000

@@ -239,3 +239,10 @@ def test_figures_refuse_other_rows_and_other_methods(past):
     with pytest.raises(InputError, match="learn a representation"):
         export.figure("spectrum", model, past.data.X)
     assert isinstance(past.model, PRODSC)
+
+
+def test_flat_rows_of_a_known_set_are_images(tmp_path):
+    labels = np.zeros(1797, dtype=int)
+    out = export.folders(tmp_path / "digits", "digits", labels)
+    with Image.open(out / "cluster_0" / "000000_.png") as image:
+        assert image.size == (8, 8)

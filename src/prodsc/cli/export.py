@@ -56,7 +56,7 @@ def export(
         exports.table(table, source, past.labels, past.confidence, features=not no_features, force=force)
         click.echo(f"{len(past.labels):,} rows with their cluster: {table}")
     if folders is not None:
-        shown = past.data.X if images is None else images
+        shown = str(past.request.file) if images is None else images
         exports.folders(folders, shown, past.labels, past.confidence, past.ids, copy=copy, force=force)
         click.echo(f"{len(past.labels):,} images in {len(set(past.labels.tolist()))} folders: {folders}")
     if card is not None:

@@ -5,9 +5,8 @@ from pathlib import Path
 import click
 
 from prodsc import export as exports
-from prodsc.data.readers import read
-from prodsc.data.sets import about_set, load_dataset
 from prodsc.experiments.past_run import open_run
+from prodsc.export.images import image_array
 from prodsc.export.pictures import FIGURES, SUFFIXES, check_name
 from prodsc.export.targets import check_target
 
@@ -47,8 +46,8 @@ def figure(
             f"{name} is measured while training; training again, {past.result['seconds']:.0f} s the first time",
             err=True,
         )
-    pictures = None
-    if images is not None:
-        pictures = load_dataset(images).X if about_set(images) is not None else read(images).X
+    pictures = None if images is None else image_array(images)
+    if name == "subspaces" and images is None:
+        pictures = image_array(past.request.file)
     exports.figure(name, past.model, past.data.X, out, past.data.y, images=pictures, force=force)
     click.echo(f"{name}: {', '.join(map(str, out))}")

@@ -17,6 +17,7 @@ from prodsc.data.sets import about_set, load_dataset
 from prodsc.errors import InputError, OutputError
 from prodsc.export.targets import check_labels
 from prodsc.features.inputs import image_names, printable
+from prodsc.report.looks import pictures
 
 INDEX = "index.csv"  # what lies where; a folder that has it was made here, and only such a one is ever replaced
 LONGEST = 80  # characters that are kept of a name
@@ -91,14 +92,12 @@ def _pictures(
     """Of each row its name, a way to put its image somewhere, and the ending that the file gets."""
     if isinstance(images, (str, Path)) and Path(images).is_dir():
         return _from_folder(Path(images), n, ids, copy)
-    if isinstance(images, np.ndarray):
-        X, what = images, "the array"
-    else:
-        named = about_set(str(images))
-        X, what = (load_dataset(named.name).X if named is not None else read(images).X), str(images)
+    X, what = (images, "the array") if isinstance(images, np.ndarray) else (image_array(images), str(images))
     if len(X) != n:
         raise InputError(f"{what} holds {len(X)} images for {n} labels; give the images of the rows that were fitted.")
-    picture = pictures(X, what)
+    if X.ndim not in (3, 4):
+        raise InputError(f"{what} holds rows, not images; name the images that they came from with --images.")
+    picture = pictures(X)
     names = [str(i) for i in ids] if ids is not None and len(ids) == n else [""] * n
     return names, [lambda path, row=row: picture(row).save(path) for row in range(n)], [".png"] * n  # type: ignore[misc]
 
@@ -129,19 +128,8 @@ def _link(source: Path, path: Path) -> None:
     os.symlink(os.path.abspath(source), path)
 
 
-def pictures(X: np.ndarray, what: str) -> Callable[[int], Any]:
-    """Rows of an array as Pillow images; numbers that are not bytes go from black (the smallest) to white."""
-    from PIL import Image
-
-    if X.ndim not in (3, 4):
-        raise InputError(f"{what} holds rows, not images; name the images that they came from with --images.")
-    low, high = (0.0, 255.0) if X.dtype == np.uint8 else (float(X.min()), float(X.max()))
-
-    def picture(row: int) -> Any:
-        x = (np.asarray(X[row], dtype=np.float64) - low) / ((high - low) or 1.0)
-        x = np.rint(255 * np.clip(x, 0, 1)).astype(np.uint8)
-        if x.ndim == 3 and x.shape[2] not in (1, 3):
-            x = x.transpose(1, 2, 0)
-        return Image.fromarray(x[..., 0] if x.shape[2:] == (1,) else x)
-
-    return picture
+def image_array(images: str | Path) -> np.ndarray:
+    """Images of a file or a named data set, also of one whose rows are known to be flattened images."""
+    named = about_set(str(images))
+    X = load_dataset(named.name).X if named is not None else read(images).X
+    return X.reshape(len(X), *named.image) if named is not None and named.image is not None else X
