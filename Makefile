@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo screenshots test test-slow lint clean
+.PHONY: demo screenshots test test-slow bench lint clean
 
 demo: $(INSTALLED)  ## cluster the digits that ship with scikit-learn: a table and a page with pictures
 	$(BIN)/python examples/digits.py
@@ -17,6 +17,9 @@ test: $(INSTALLED) lint  ## everything that must hold
 
 test-slow: $(INSTALLED)  ## minutes of training on real data
 	$(BIN)/python -m pytest -m slow
+
+bench: $(INSTALLED)  ## every promised ratio of speed, measured here; some of them: make bench ONLY="step-1 predict"
+	$(BIN)/python benchmarks/bench.py $(ONLY)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Looking at a fit while it trains: scores, losses and rank at given steps of the joint phase. Labels only score."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from prodsc import PRODSC, metrics, theory
 from prodsc.training import Callback, Training
 
-SHARED = Path(__file__).parents[1].parent / "shared" / "data"
+SHARED = Path(os.environ.get("PRODSC_SHARED", Path(__file__).parents[1].parent / "shared" / "data"))
 
 
 def shared(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -35,7 +35,7 @@ class GramKernel:
         return gram(self.landmarks).abs()
 
     def rows(self, Y: Rows) -> Tensor:
-        return (Y @ self.landmarks.T).abs()
+        return (Y @ self.landmarks.T).abs_()
 
 
 class CoefficientKernel:

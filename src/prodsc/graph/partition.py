@@ -39,8 +39,8 @@ class Partition:
 
     def embed(self, Y: Rows) -> Rows:
         """Unit rows of the spectral embedding; a landmark gets exactly its own eigenvector row."""
-        W = self.kernel.rows(Y)
-        return normalize((W / self.degrees.sqrt()) @ self.directions)  # the row's own degree cancels here
+        scaled = self.directions / self.degrees.sqrt()[:, None]
+        return normalize(self.kernel.rows(Y) @ scaled)  # the row's own degree cancels here
 
     def distances(self, Y: Rows) -> Tensor:
         """Squared distances of each row to the k centres."""

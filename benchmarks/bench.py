@@ -1,0 +1,160 @@
+"""Every ratio that prodsc promises, measured on this machine: `make bench`, or some by name.
+
+python benchmarks/bench.py [name ...]
+
+Each measurement runs in a process of its own on one thread; seconds are processor seconds, so that other work on the
+machine does not count. Results go to docs/bench.json, each with its date, and docs/bench.md is made from them. To add a
+measurement, write a function that returns rows and give it a line in MEASUREMENTS.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from prodsc import files
+
+KEPT = Path(__file__).parents[1] / "docs" / "bench.json"
+PAGE = KEPT.with_suffix(".md")
+HEAD = """# Speed, measured
+
+Made by `make bench` (`benchmarks/bench.py`); do not edit by hand. One thread, processor seconds; a ratio compares two
+things measured in the same process, in turn. What the rows mean and what was tried: [scale.md](scale.md).
+"""
+
+
+class Row(NamedTuple):
+    name: str
+    measured: str
+    aim: str
+    met: bool
+
+
+def step(name: str) -> list[Row]:
+    import bench_step
+
+    recipe, aim = bench_step.ROWS[name]
+    found = bench_step.ratios(recipe, 4 if recipe == "imagenet-1k" else 9)
+    text = f"{found['joint']:.2f}x (warm-up {found['warm-up']:.2f}x) of {found['bare']:.2f} s"
+    return [Row(f"{name} / bare forward + backward", text, f"{aim}x", found["joint"] <= aim)]
+
+
+def million() -> list[Row]:
+    """The small one first: memory is the most that the process ever had."""
+    import bench_labels
+
+    small, large = bench_labels.labelled(100_000), bench_labels.labelled(1_000_000)
+    growth = large["seconds"] / small["seconds"]
+    seconds = f"{large['seconds']:.0f} s, ACC {large['ACC']:.1f} (100,000 rows: {small['ACC']:.1f})"
+    return [
+        Row("labels of 1,000,000 x 128, k 100", seconds, "600 s on 2 cores", large["seconds"] <= 600),
+        Row("memory of that, the 0.5 GB of data included", f"{large['GB']:.1f} GB", "4 GB", large["GB"] <= 4),
+        Row("1,000,000 rows / 100,000 rows", f"{growth:.1f}x of {small['seconds']:.0f} s", "12x", growth <= 12),
+    ]
+
+
+def accuracy_of_labels(name: str) -> list[Row]:
+    import bench_labels
+
+    found = bench_labels.accuracy_lost(name)
+    text = (
+        f"{found['lost']:+.2f} points: exact {found['exact']:.2f} in {found['exact seconds']:.1f} s, "
+        f"landmarks {found['landmarks']:.2f} in {found['seconds']:.1f} s"
+    )
+    return [Row(f"ACC lost by landmarks, {name}", text, "0.5 points", found["lost"] <= 0.5)]
+
+
+def predict() -> list[Row]:
+    import bench_labels
+
+    found = {width: bench_labels.throughput(width) for width in (4096, 512)}
+    return [
+        Row(f"predict / bare forward, hidden_size {width}", f"{ratio:.0%}", "60 %", ratio >= 0.6)
+        for width, ratio in found.items()
+    ]
+
+
+def time_to_accuracy(name: str) -> list[Row]:
+    import bench_accuracy
+
+    found = bench_accuracy.speedup(name, full="BENCH_FULL" in os.environ)
+    how = "run" if "BENCH_FULL" in os.environ else "from the time of its steps"
+    text = f"published schedule {found['published']:.0f} s ({how}), ACC {found['target']:.3f}; ours "
+    reached = found["ratio"] == found["ratio"]
+    if reached:
+        text += f"{found['ours']:.0f} s, {found['ratio']:.1f}x"
+    else:
+        text += f"comes to {found['best']:.3f} in {found['whole']:.0f} s"
+    return [Row(f"time to the published schedule's ACC, {name}", text, "5x", reached and found["ratio"] >= 5)]
+
+
+MEASUREMENTS: dict[str, Callable[[], list[Row]]] = {
+    "step-1": lambda: step("step, n 1024, d 128, k 10"),
+    "step-2": lambda: step("step, n 1500, d 128, k 100"),
+    "step-3": lambda: step("step, n 2048, d 1024, k 1000"),
+    "labels-million": million,
+    "labels-digits": lambda: accuracy_of_labels("digits"),
+    "labels-cifar10": lambda: accuracy_of_labels("cifar10_efflite0"),
+    "labels-subspaces": lambda: accuracy_of_labels("subspaces"),
+    "predict": predict,
+    "accuracy-orl": lambda: time_to_accuracy("orl"),
+    "accuracy-cifar10": lambda: time_to_accuracy("cifar10_efflite0"),
+}
+
+
+def machine() -> str:
+    import psutil
+    import torch
+
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GB, {platform.system()}, torch {torch.__version__}"
+
+
+def measured(name: str) -> list[Row]:
+    """In a process of its own; one that fails is a row that says so."""
+    here = {"OMP_NUM_THREADS": "1", **os.environ}
+    command = [sys.executable, __file__, "--here", name]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=here, cwd=Path(__file__).parent)
+    if found.returncode:
+        return [Row(name, f"failed (exit code {found.returncode})", "", False)]
+    return [Row(*row) for row in json.loads(found.stdout.splitlines()[-1])]
+
+
+def page(kept: dict[str, dict[str, object]]) -> str:
+    lines = [HEAD, "| what | measured | aim | met | when |", "|---|---|---|---|---|"]
+    for name in MEASUREMENTS:
+        for row in map(Row._make, kept.get(name, {}).get("rows", [])):  # type: ignore[attr-defined]
+            met = "yes" if row.met else "**no**"
+            lines.append(f"| {row.name} | {row.measured} | {row.aim} | {met} | {kept[name]['when']} |")
+    machines = sorted({str(entry["machine"]) for entry in kept.values()})
+    return "\n".join([*lines, "", "Machine: " + "; ".join(machines) + ".", ""])
+
+
+def main(names: list[str]) -> None:
+    unknown = [name for name in names if name not in MEASUREMENTS]
+    if unknown:
+        sys.exit(f"there is no measurement '{unknown[0]}'. Known: {', '.join(MEASUREMENTS)}.")
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for name in names or MEASUREMENTS:
+        rows = measured(name)
+        for row in rows:
+            print(f"{row.name}: {row.measured} (aim {row.aim}: {'met' if row.met else 'NOT MET'})", flush=True)
+        kept[name] = {"rows": rows, "when": time.strftime("%Y-%m-%d %H:%M"), "machine": machine()}
+        files.write_text(KEPT, json.dumps(kept, indent=1) + "\n")
+        files.write_text(PAGE, page(kept))
+    print(f"\n{PAGE.read_text()}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--here"]:
+        print(json.dumps(MEASUREMENTS[sys.argv[2]]()))
+    else:
+        main(sys.argv[1:])
