@@ -108,7 +108,7 @@ def test_hostile_ids_of_an_array_stay_inside(tmp_path):
 def test_numbers_become_images(tmp_path, shape, size):
     X = np.linspace(-1, 2, 2 * int(np.prod(shape))).reshape(2, *shape)
     out = export.folders(tmp_path / "out", X, [0, 0])
-    first, second = (pixels(out / "cluster_0" / f"00000{i}_.png") for i in (0, 1))
+    first, second = (pixels(out / "cluster_0" / f"00000{i}.png") for i in (0, 1))
     assert first.shape == size
     assert (first.min(), second.max()) == (0, 255)
 

@@ -141,6 +141,7 @@ def test_the_card_says_what_a_reader_needs(run, past, tmp_path):
     ):  # fmt: skip
         assert fact in text
     assert re.search(r"\*\*(healthy|collapsing|collapsed)\*\*", text)
+    assert "<" not in re.sub(r"`[^`]*`|\\<", "", text)  # no markup but what stands in code
     block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
     exec(block, {"X_new": past.data.X[:3]})  # the card's own words work
 
@@ -153,6 +154,9 @@ def test_the_card_of_other_methods_and_without_classes(tmp_path, blobs):
     assert "not measured" in text
     assert "No classes are known" in text
     assert "KMeansClusterer" in text
+    digits = {"data": {"file": "digits", "fingerprint": "f"}}
+    text = export.card(tmp_path / "d.md", model, blobs[0], about=digits).read_text()
+    assert "CC BY 4.0 (UCI)" in text  # what is known of a named set
     with pytest.raises(OutputError, match="exists"):
         export.card(tmp_path / "k.md", model, blobs[0])
 
@@ -198,6 +202,15 @@ def test_subspaces_need_images(past, tmp_path):
     images = np.zeros((150, 2, 2))
     drawn = export.figure("subspaces", past.model, past.data.X, tmp_path / "s.svg", images=images)
     assert [axes.get_title() for axes in drawn.axes] == ["cluster 0", "cluster 1", "cluster 2"]
+    images = np.broadcast_to(np.arange(150, dtype=np.uint8)[:, None, None], (150, 2, 2))
+    block = export.figure("subspaces", past.model, past.data.X, images=images).axes[0].images[0].get_array()
+    assert block.shape == (8 * 3, 8 * 3)  # two pixels and a white line for each image
+    assert (block[2::3] == 1).all()
+    rows = np.flatnonzero(past.labels == 0)
+    Z = past.model.transform(past.data.X)[rows]
+    strongest = np.linalg.svd(Z, full_matrices=False)[2][0]
+    best = rows[np.argmax(np.abs(Z @ strongest))]
+    assert round(255 * block[0, 0]) == best
 
 
 def test_formats_by_their_endings_and_the_same_bytes_twice(run, past, tmp_path):
@@ -244,5 +257,5 @@ def test_figures_refuse_other_rows_and_other_methods(past):
 def test_flat_rows_of_a_known_set_are_images(tmp_path):
     labels = np.zeros(1797, dtype=int)
     out = export.folders(tmp_path / "digits", "digits", labels)
-    with Image.open(out / "cluster_0" / "000000_.png") as image:
+    with Image.open(out / "cluster_0" / "000000.png") as image:
         assert image.size == (8, 8)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from prodsc import files
 from prodsc._version import __version__
+from prodsc.data.catalogue import SETS
 from prodsc.data.fingerprint import fingerprint
 from prodsc.data.matrix import as_array
 from prodsc.export.targets import check_target
@@ -69,14 +70,14 @@ def card_text(
         "clusters": f"{len(sizes)}, of sizes {', '.join(map(str, sizes[:20]))}{', ...' if len(sizes) > 20 else ''}",
         "seed": str(used.get("seed", getattr(model, "seed_", "unknown"))),
         "licence": code(licence) if licence else NO_LICENCE,
-    }
+    } | _known(str(data.get("file", "")))
     parts = [
         f"# Model card: clusters of {code(name)}",
         "Made by `prodsc export`. Labels were never used to find the clusters.",
         _table(("what", "value"), facts.items()),
         "## Is it sound?\n\n" + _sound(model, array),
         "## Scores\n\n" + _scores(model, y),
-        "## How to use it\n\n" + _use(kind, folder, array),
+        "## How to use it\n\n" + _use(kind, folder, array, about.get("versions", {}).get("prodsc", __version__)),
         "## Limits\n\n" + "\n".join(f"- {line}" for line in _limits(model, array)),
         "## Parameters\n\n" + _table(("parameter", "value"), _parameters(model)),
         "## How it was made\n\n" + _made(about),
@@ -92,6 +93,16 @@ def code(text: object) -> str:
     return f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|")
 
 
+def _known(file: str) -> dict[str, str]:
+    """Where the data come from and what they may be used for, when they are a data set that has a name here."""
+    sets = [about for about in SETS if about.name == file or (Path(file).name,) in about.files]
+    return (
+        {"data": code(sets[0].title), "their source": code(sets[0].source), "their licence": code(sets[0].licence)}
+        if sets
+        else {}
+    )
+
+
 def _table(head: Sequence[str], rows: Any) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
@@ -102,7 +113,7 @@ def _sound(model: Any, array: np.ndarray) -> str:
         return f"`diagnose` speaks of PRO-DSC and SEDSC only, and this is {type(model).__name__}: not measured."
     found = diagnose(model, array)
     rows = [(f.name, f"{f.value:.4g}", f.expected, f.why) for f in found.findings]
-    plain = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    plain = [[re.sub(r"([|<*_])", r"\\\1", cell) for cell in row] for row in rows]
     return f"**{found.verdict}**. {found.advice}\n\n{_table(('measured', 'value', 'expected', 'what it is'), plain)}"
 
 
@@ -116,7 +127,7 @@ def _scores(model: Any, y: ArrayLike | None) -> str:
     return f"{line}, of one fit against known classes, which were used only for this."
 
 
-def _use(kind: str, folder: str | Path, array: np.ndarray) -> str:
+def _use(kind: str, folder: str | Path, array: np.ndarray, version: str) -> str:
     columns = " x ".join(str(n) for n in array.shape[1:])
     place = re.sub(r"[\x00-\x1f`\"\\]", "_", str(folder))  # inside a block of code and a string
     return (
@@ -125,8 +136,7 @@ def _use(kind: str, folder: str | Path, array: np.ndarray) -> str:
         f"model.predict(X_new)  # the cluster of each row\n"
         f"model.predict_proba(X_new).max(1)  # confidence\n```\n\n"
         f'```console\n$ prodsc predict "{place}" new.npy -o labels.csv\n```\n\n'
-        f"The model is two files, `model.safetensors` and `model.json`; no pickle. It was made by a {kind} of prodsc "
-        f"{__version__}."
+        f"The model is two files, `model.safetensors` and `model.json`; no pickle. It is a {kind} of prodsc {version}."
     )
 
 

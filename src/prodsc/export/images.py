@@ -50,7 +50,8 @@ def folders(
         for row, (name, cluster) in enumerate(zip(names, clusters, strict=True)):
             folder = f"cluster_{cluster:0{wide}d}"
             (part / folder).mkdir(exist_ok=True)
-            file = f"{folder}/{row:0{digits}d}_{safe_name(name)}{suffixes[row]}"
+            words = [f"{row:0{digits}d}", *filter(None, [safe_name(name)])]
+            file = f"{folder}/{'_'.join(words)}{suffixes[row]}"
             puts[row](part / file)
             lines.append([file, str(row), name, str(cluster)] + ([] if sure is None else [f"{sure[row]:.4f}"]))
         with (part / INDEX).open("w", encoding="utf-8", newline="") as file_:

@@ -105,23 +105,34 @@ def subspaces(images: ArrayLike, most: int = 10, clusters: Sequence[int] | None 
     pictures = np.asarray(images)
     if pictures.ndim not in (5, 6):
         raise InputError(f"images must be clusters x components x images of pixels; got shape {pictures.shape}.")
+    if pictures.ndim == 6 and pictures.shape[-1] not in (1, 3):  # channels come first
+        pictures = np.moveaxis(pictures, 3, -1)
     shown = pictures[:most]
+    low, high = (0.0, 255.0) if pictures.dtype == np.uint8 else (float(shown.min()), float(shown.max()))
+    height, gap = shown.shape[3], max(1, shown.shape[3] // 12)
     columns = min(len(shown), 5)
     rows = -(-len(shown) // columns)
     with style():
-        figure = Figure(figsize=(2.2 * columns + 0.3, 2.5 * rows + 0.9), layout="constrained")
+        figure = Figure(figsize=(max(2.2 * columns + 0.3, WIDTH), 2.5 * rows + 0.9), layout="constrained")
         for c, block in enumerate(shown):
             axes = figure.add_subplot(rows, columns, c + 1)
-            tiles = [np.concatenate(list(line), axis=1) for line in block]
-            axes.imshow(np.concatenate(tiles, axis=0), cmap="gray")
+            grey = np.clip((block.astype(np.float64) - low) / ((high - low) or 1.0), 0, 1)
+            edges = [(0, 0), (0, 0), (0, gap), (0, gap), *[(0, 0)] * (grey.ndim - 4)]
+            framed = np.pad(grey, edges, constant_values=1)  # white between the images
+            tiles = np.concatenate([np.concatenate(list(line), axis=1) for line in framed], axis=0)
+            axes.imshow(tiles, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
             axes.set(xticks=[], yticks=[], title=f"cluster {c if clusters is None else clusters[c]}")
+            axes.spines[:].set_visible(False)
             if c % columns == 0:
-                axes.set_ylabel("direction, strongest on top")
-        few = f"The first {len(shown)} of {len(pictures)} clusters. " if len(shown) < len(pictures) else ""
+                axes.set_ylabel("direction, strongest first")
+                axes.set_yticks(np.arange(len(block)) * (height + gap) + height / 2, range(1, len(block) + 1))
+                axes.tick_params(left=False)
+        few = f"The first {len(shown)} of {len(pictures)} clusters with as many images. "
         figure.suptitle("What do the directions of each cluster show?")
         parts.note(
             figure,
-            f"{few}Each line of a block: the {block.shape[1]} images most aligned with one direction of the cluster.\n"
+            f"{few if len(shown) < len(pictures) else ''}"
+            f"Each line: the {block.shape[1]} images most aligned with one direction of the cluster.\n"
             "Lines that each show one thing (a pose, a colour, a background) mean directions with a meaning.",
         )
         figure.set_label(f"Images of {len(shown)} clusters by principal component.")
