@@ -95,12 +95,10 @@ def code(text: object) -> str:
 
 def _known(file: str) -> dict[str, str]:
     """Where the data come from and what they may be used for, when they are a data set that has a name here."""
-    sets = [about for about in SETS if about.name == file or (Path(file).name,) in about.files]
-    return (
-        {"data": code(sets[0].title), "their source": code(sets[0].source), "their licence": code(sets[0].licence)}
-        if sets
-        else {}
-    )
+    for about in SETS:
+        if about.name == file or (Path(file).name,) in about.files:
+            return {"data": code(about.title), "their source": code(about.source), "their licence": code(about.licence)}
+    return {}
 
 
 def _table(head: Sequence[str], rows: Any) -> str:

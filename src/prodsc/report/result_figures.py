@@ -125,7 +125,10 @@ def subspaces(images: ArrayLike, most: int = 10, clusters: Sequence[int] | None 
             axes.spines[:].set_visible(False)
             if c % columns == 0:
                 axes.set_ylabel("direction, strongest first")
-                axes.set_yticks(np.arange(len(block)) * (height + gap) + height / 2, range(1, len(block) + 1))
+                axes.set_yticks(
+                    [i * (height + gap) + height / 2 for i in range(len(block))],
+                    [str(i + 1) for i in range(len(block))],
+                )
                 axes.tick_params(left=False)
         few = f"The first {len(shown)} of {len(pictures)} clusters with as many images. "
         figure.suptitle("What do the directions of each cluster show?")
