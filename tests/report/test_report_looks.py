@@ -169,6 +169,7 @@ def test_eigengap_says_what_it_says():
     assert suggested_k(values) == 3
     assert "supports 3 clusters" in about_k(values, 3)
     assert "3 clusters would be more natural" in about_k(values, 4)
+    assert "4 clusters are well supported" in about_k(np.array([0, 0.1, 0.3, 0.32, 0.5, 0.51]), 4)
     assert "widest gap after 3" in eigengap(values, 4).get_label()
     assert suggested_k([0.0, 0.9, 0.91]) == 2  # the gap after the first is there in any graph
 

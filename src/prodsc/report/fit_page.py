@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from prodsc.methods import PRODSC
 
 MOST_SHOWN = 100_000  # rows on the page; of more, a random sample
+NEARLY = 0.7  # of the widest gap: two numbers of clusters are then both supported
 DRAWN = 2000  # rows in a static picture: more than it can tell apart
 CHUNK = 8192  # rows read at a time
 
@@ -180,13 +181,18 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
 def about_k(eigenvalues: np.ndarray, k: int) -> str:
     """What the eigengap says about the number of clusters, in words."""
     widest, gaps = fit_figures.suggested_k(eigenvalues), np.diff(eigenvalues)
-    asked = float(gaps[k - 1]) if k <= len(gaps) else 0.0
+    asked, most = (float(gaps[j - 1]) if j <= len(gaps) else 0.0 for j in (k, widest))
     if widest == k:
         said = f"The widest gap comes right after eigenvalue {k}: the affinity itself supports {k} clusters."
+    elif asked >= NEARLY * most:
+        said = (
+            f"The gap after {k} ({asked:.2f}) is nearly as wide as the widest, after {widest} ({most:.2f}): "
+            f"{k} clusters are well supported, and so is the other number, as groups or parts of them."
+        )
     else:
         said = (
-            f"The widest gap ({gaps[widest - 1]:.2f}) comes after eigenvalue {widest}, that after {k} is {asked:.2f}: "
-            f"by this measure {widest} clusters would be more natural."
+            f"The widest gap ({most:.2f}) comes after eigenvalue {widest}, that after {k} is {asked:.2f}: by this "
+            f"measure {widest} clusters would be more natural."
         )
     return f"{said} It is advice, not proof: the gap sees how separate groups are, not whether they mean something."
 

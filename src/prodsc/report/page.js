@@ -91,17 +91,17 @@
 
   const dots = $("dots"), marks = $("marks"), tip = $("tip"), board = $("board");
   const ink = new Uint32Array(n), shape = new Uint8Array(n), strength = new Uint8Array(n), lit = new Uint8Array(n).fill(1);
-  const HEAT = [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]];
-  const heat = (t) => {
-    const at = Math.min(t, 0.9999) * (HEAT.length - 1), low = Math.floor(at), part = at - low;
-    return HEAT[low].map((v, c) => Math.round(v + (HEAT[low + 1][c] - v) * part));
+  const doubt = (t) => { // orange where unsure, blue where sure: the ramp of the legend
+    const ends = (dark ? ["#ff9d5c", "#f2d06b", "#2f7fb8"] : ["#c23b00", "#e69f00", "#4a90c2"]).map(rgb);
+    const at = Math.min(t, 0.9999) * 2, low = Math.floor(at);
+    return ends[low].map((v, c) => Math.round(v + (ends[low + 1][c] - v) * (at - low)));
   };
   let mode = "cluster", isolated = -1, picked = null, current = -1;
 
   const recolour = () => {
     const groups = { cluster: label, class: truth, other: elsewhere }[mode];
     const inks = palette().map((hex) => pack(rgb(hex)));
-    const shades = Array.from({ length: 256 }, (_, v) => pack(heat(v / 255)));
+    const shades = Array.from({ length: 256 }, (_, v) => pack(doubt(v / 255)));
     const moved = [pack(rgb(dark ? "#8a8d94" : "#9a9aa2")), pack(rgb(dark ? "#ff9d5c" : "#d55e00"))];
     for (let i = 0; i < n; i++) {
       if (mode === "confidence") ink[i] = shades[sure[i]];
@@ -156,6 +156,8 @@
     order[i] = order[j];
     order[j] = kept;
   }
+  let sorted = null; // least sure last, so that they are seen among the many that are sure
+  const drawn = () => (mode === "confidence" ? (sorted ??= order.slice().sort((a, b) => sure[b] - sure[a])) : order);
   let image = null, pixels = null, stamps = null, stampKey = "", pending = false;
 
   // A stamp is the pixels a dot covers and how much of each, from 16 points per pixel.
@@ -195,9 +197,10 @@
     pixels.fill(pack(rgb(dark ? "#1b1c1f" : "#ffffff")));
     const unlit = pack(rgb(dark ? "#55585f" : "#c9c9d0")), all = isolated < 0 && !picked;
     const scale = view.scale * ratio, left = w / 2 - view.x * scale, top = h / 2 + view.y * scale;
+    const turn = drawn();
     for (let pass = all ? 1 : 0; pass < 2; pass++) {
       for (let t = 0; t < n; t++) {
-        const i = order[t];
+        const i = turn[t];
         if (!all && lit[i] !== pass) continue;
         const x = (px[i] * scale + left + 0.5) | 0, y = (top - py[i] * scale + 0.5) | 0;
         const shown = stamps[pass ? shape[i] : 0], reach = shown.reach;
@@ -360,6 +363,7 @@
     const panel = $("picked");
     panel.replaceChildren();
     panel.hidden = !chosen;
+    if (!chosen) say("");
     if (chosen) {
       const found = [], counts = new Map();
       for (let i = 0; i < n; i++) if (chosen[i]) { found.push(i); counts.set(label[i], (counts.get(label[i]) || 0) + 1); }
@@ -367,7 +371,7 @@
       const words = `${found.length} ${found.length === 1 ? "row" : "rows"} selected. ${parts.slice(0, 12).join(", ")}${parts.length > 12 ? ", …" : ""}`;
       panel.append(make("p", "", words));
       const copy = make("button", "", "Copy row ids"), clear = make("button", "", "Clear selection"), save = make("a", "button", "Save as CSV");
-      copy.addEventListener("click", () => navigator.clipboard?.writeText(found.map(name).join("\n")).then(() => say("Row ids copied."), () => say("The browser did not allow copying.")));
+      copy.addEventListener("click", () => navigator.clipboard?.writeText(found.map(name).join("\n")).then(() => { copy.textContent = "Copied"; }, () => { copy.textContent = "The browser did not allow copying"; }));
       clear.addEventListener("click", () => { select(null); marks.focus(); });
       const cells = (text) => `"${String(text).replaceAll('"', '""')}"`;
       save.href = URL.createObjectURL(new Blob([`row,label,confidence\n${found.map((i) => `${cells(name(i))},${label[i]},${(sure[i] / 255).toFixed(3)}`).join("\n")}\n`], { type: "text/csv" }));
@@ -570,7 +574,11 @@
       button.setAttribute("aria-label", `Cluster ${c}, ${size} rows: show only this one`);
       return button;
     }),
-    confidence: () => [make("span", "quiet", "unsure"), make("span", "ramp"), make("span", "quiet", "sure")],
+    confidence: () => {
+      const ends = make("span", "ends quiet");
+      ends.append(make("span", "", "unsure"), make("span", "", "sure"));
+      return [make("span", "ramp"), ends];
+    },
     class: () => source.classes.map((each, c) => entry(c, each, "span")),
     moved: () => [make("span", "stay", "same cluster in both fits"), make("span", "go", "moved to another cluster")],
   };
