@@ -158,7 +158,7 @@
   }
   let sorted = null; // least sure last, so that they are seen among the many that are sure
   const drawn = () => (mode === "confidence" ? (sorted ??= order.slice().sort((a, b) => sure[b] - sure[a])) : order);
-  let image = null, pixels = null, stamps = null, stampKey = "", pending = false;
+  let printing = false, image = null, pixels = null, stamps = null, stampKey = "", pending = false;
 
   // A stamp is the pixels a dot covers and how much of each, from 16 points per pixel.
   const stamp = (inside, r, line) => {
@@ -212,7 +212,11 @@
         }
       }
     }
-    pen.putImageData(image, 0, 0);
+    if (printing) { // a browser that prints records drawing, and pixels that are merely put are not drawn
+      const copy = Object.assign(make("canvas"), { width: w, height: h });
+      copy.getContext("2d").putImageData(image, 0, 0);
+      pen.drawImage(copy, 0, 0);
+    } else pen.putImageData(image, 0, 0);
     paintMarks();
   };
   const repaint = () => { if (!pending) { pending = true; requestAnimationFrame(paint); } };
@@ -600,7 +604,9 @@
   const opened = [];
   addEventListener("beforeprint", () => { // paper is white and has no buttons to press
     for (const each of document.querySelectorAll("details:not([open])")) { opened.push(each); each.open = true; }
+    printing = true;
     light(false);
+    printing = false;
   });
   addEventListener("afterprint", () => { while (opened.length) opened.pop().open = false; light(night.matches); });
 
