@@ -17,6 +17,7 @@ from prodsc.errors import InputError, ModelFileError, OutputError, ParameterErro
 from prodsc.experiments.paper import EXPERIMENTS
 from prodsc.experiments.past_run import open_run
 from prodsc.export.cards import code
+from prodsc.export.images import image_array
 from prodsc.export.pictures import FIGURES
 
 QUICK = ["--hidden-size", "32", "--n-components", "16", "--warmup-steps", "10", "--epochs", "20", "--n-init", "3"]
@@ -88,6 +89,20 @@ def test_what_to_export_must_be_said(run, tmp_path):
     assert "rows, not images" in sentence(prodsc("export", run, "--folders", tmp_path / "f"))
     assert "no finished run" in sentence(prodsc("export", tmp_path, "--card", tmp_path / "a.md"))
     assert not any(tmp_path.iterdir())
+
+
+def test_a_run_with_known_labels_in_a_column_of_text(tmp_path, blobs):
+    X, y = blobs
+    lines = [",".join([*(f"{v:.3f}" for v in x), f"kind {c}"]) for x, c in zip(X, y, strict=True)]
+    (tmp_path / "in.csv").write_text(",".join([*(f"c{j}" for j in range(12)), "kind"]) + "\n" + "\n".join(lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prodsc.experiments.run.write_report", lambda *_, **__: None, raising=False)
+        words = ["-k", 3, "--labels", "kind", "--out", tmp_path / "run", *QUICK, "--epochs", 1]
+        assert prodsc("fit", tmp_path / "in.csv", *words).returncode == 0
+    done = prodsc("export", tmp_path / "run", "--table", tmp_path / "out.csv")
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "out.csv").open() as file:
+        assert [row["kind"] for row in csv.DictReader(file)] == [f"kind {c}" for c in y]
 
 
 def test_rows_that_were_moved_or_changed(run, past, tmp_path):
@@ -254,8 +269,5 @@ def test_figures_refuse_other_rows_and_other_methods(past):
     assert isinstance(past.model, PRODSC)
 
 
-def test_flat_rows_of_a_known_set_are_images(tmp_path):
-    labels = np.zeros(1797, dtype=int)
-    out = export.folders(tmp_path / "digits", "digits", labels)
-    with Image.open(out / "cluster_0" / "000000.png") as image:
-        assert image.size == (8, 8)
+def test_flat_rows_of_a_known_set_are_images():
+    assert image_array("digits").shape == (1797, 8, 8)

@@ -26,20 +26,18 @@ def lines(path, delimiter=","):
 
 def test_a_csv_keeps_its_text_as_it_was_written(tmp_path):
     source = tmp_path / "in.csv"
-    cells = [[f"00{i}", f"{i}.50", '"a, ""b"""' if i else "=1+1", "" if i == 3 else "é\t<b>"] for i in range(N)]
-    source.write_text("\ufeff" + "id,x,y,note\n" + "\n".join(",".join(row) for row in cells) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match="not numbers"):  # what cannot be clustered is refused in the words of `fit`
-        export.table(tmp_path / "out.csv", source, LABELS)
-    cells = [[f"00{i}", f"{i}.50", str(i % 2)] for i in range(N)]
-    source.write_text("\ufeff" + "id,x,y\n" + "\n".join(",".join(row) for row in cells) + "\n", encoding="utf-8")
+    cells = [[f"00{i}", f"{i}.50", 'a, "b"' if i else "=1+1", "" if i == 3 else "é\t<b>"] for i in range(N)]
+    with source.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([["id", "x", "kind", "note"], *cells])
     out = export.table(tmp_path / "out.csv", source, LABELS, SURE)
     head, *rows = lines(out)
-    assert head == ["id", "x", "y", "cluster", "confidence"]
+    assert head == ["id", "x", "kind", "note", "cluster", "confidence"]
     for row, before, label, sure in zip(rows, cells, LABELS, SURE, strict=True):
-        assert row[:3] == before  # 000 and 1.50 are as they were
-        assert (int(row[3]), float(row[4])) == (label, sure)
+        assert row[:4] == before  # 000 and 1.50 are as they were
+        assert (int(row[4]), float(row[5])) == (label, sure)
     typed = pa.parquet.read_table(export.table(tmp_path / "out.parquet", source, LABELS))
     assert typed.column("id").to_pylist() == [row[0] for row in cells]  # a name that looks like a number stays a name
+    assert typed.column("note").to_pylist() == [row[3] for row in cells]
     assert typed.column("x").to_pylist() == [float(row[1]) for row in cells]
     assert typed.column("cluster").to_pylist() == LABELS.tolist()
 
@@ -122,6 +120,11 @@ def test_refusals_leave_nothing_behind(tmp_path):
         export.table(tmp_path / "out.csv", source, LABELS - 1)
     with pytest.raises(InputError, match="one number per label"):
         export.table(tmp_path / "out.csv", source, LABELS, SURE[:3])
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 cut")
+    for bad in ("bad.parquet", "nowhere.csv"):
+        with pytest.raises(InputError, match="cannot be read"):
+            export.table(tmp_path / "out.csv", tmp_path / bad, LABELS)
+    (tmp_path / "bad.parquet").unlink()
     with pytest.raises(OutputError, match=r"must end in \.csv"):
         export.table(tmp_path / "out.xlsx", source, LABELS)
     (tmp_path / "f.csv").mkdir()

@@ -94,12 +94,18 @@ def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
         ids = read_ids(found.paths[0], len(found.X)) if len(found.paths) == 1 else None
         known = {"id": np.array(ids)} if ids else {}
         return _of_arrays(known | ({} if found.y is None else {"y": found.y}), found.X, features, as_text)
-    path = Path(source)
-    X = read(path).X  # so that what cannot be read is told in the words of `fit`
-    if path.suffix.lower() in TEXT:
-        return _whole(_csv(path, as_text))
-    if path.suffix.lower() == ".parquet":
-        return _parquet(path)
+    path = Path(source).expanduser()
+    if path.suffix.lower() in SUFFIXES:  # columns that are not numbers are welcome here
+        try:
+            return (
+                _parquet(pa.parquet.ParquetFile(path))
+                if path.suffix.lower() == ".parquet"
+                else _whole(_csv(path, as_text))
+            )
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160].rstrip(".:")
+            raise InputError(f"{path} cannot be read ({reason}); name the file that was fitted.") from error
+    X = read(path).X
     vectors = read_vectors(path, len(X))
     ids = read_ids(path, len(X))
     if ids is not None:
@@ -114,8 +120,8 @@ def _whole(table: pa.Table) -> Chunks:
         yield table.slice(start, ROWS_AT_A_TIME), table.num_columns
 
 
-def _parquet(path: Path) -> Chunks:
-    with pa.parquet.ParquetFile(path) as file:
+def _parquet(file: pa.parquet.ParquetFile) -> Chunks:
+    with file:
         for batch in file.iter_batches(batch_size=ROWS_AT_A_TIME):
             yield pa.Table.from_batches([batch]), batch.num_columns
 
