@@ -234,7 +234,7 @@ def test_everything_from_outside_is_shown_as_text(browser, whole):
     for selector in ("h1", "title", ".facts", "#clusters", "#known", "#moved", "#made"):
         assert EVIL in text(page, selector), selector
     page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    foreign = "img:not([src^='data:image/png']), main b:not(#tip b, #matches b, #keys b), main script"
+    foreign = "img:not(#print, [src^='data:image/png']), main b:not(#tip b, #matches b, #keys b), main script"
     assert page.run(f'document.querySelectorAll("{foreign}").length') == 0
     assert page.run("typeof hit") == "undefined"
     assert page.complaints() == page.requests() == []
@@ -302,6 +302,30 @@ def test_first_paint_and_many_clusters(browser, mapped):
         page.close()
     assert min(times) < 3000
     assert len(looks) == len(set(looks)) == 100
+
+
+def test_paper_is_white_and_has_the_dots(browser, mapped):
+    """Chromium prints canvases poorly, so a picture of the map stands in for them."""
+    page = browser.open(mapped(1797), width=1300, height=1000, dark=True)
+    page("Page.printToPDF")  # sends beforeprint and afterprint
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    page("Emulation.setEmulatedMedia", media="print")
+    shown = page.run("""(async () => {
+        const image = document.getElementById('print'), c = document.createElement('canvas').getContext('2d');
+        await image.decode();
+        Object.assign(c.canvas, {width: image.naturalWidth, height: image.naturalHeight});
+        c.drawImage(image, 0, 0);
+        const [r, g, b] = c.getImageData(1, 1, 1, 1).data, {data} = c.getImageData(0, 0, c.canvas.width, c.canvas.height);
+        let coloured = 0;
+        for (let i = 0; i < data.length; i += 4) coloured += Math.abs(data[i] - data[i + 2]) > 60;
+        return [getComputedStyle(image).display, getComputedStyle(dots).display, r + g + b, coloured > 5000,
+            document.querySelectorAll('details:not([open])').length];
+    })()""")
+    assert shown == ["block", "none", 3 * 255, True, 0]
+    page("Emulation.setEmulatedMedia", media="")
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert page.run("document.querySelectorAll('details:not([open])').length") > 0
+    page.close()
 
 
 def test_a_click_on_a_card_finds_the_row_and_its_thumbnail_is_its_own(browser, mapped):

@@ -158,7 +158,7 @@
   }
   let sorted = null; // least sure last, so that they are seen among the many that are sure
   const drawn = () => (mode === "confidence" ? (sorted ??= order.slice().sort((a, b) => sure[b] - sure[a])) : order);
-  let printing = false, image = null, pixels = null, stamps = null, stampKey = "", pending = false;
+  let image = null, pixels = null, stamps = null, stampKey = "", pending = false;
 
   // A stamp is the pixels a dot covers and how much of each, from 16 points per pixel.
   const stamp = (inside, r, line) => {
@@ -212,11 +212,7 @@
         }
       }
     }
-    if (printing) { // a browser that prints records drawing, and pixels that are merely put are not drawn
-      const copy = Object.assign(make("canvas"), { width: w, height: h });
-      copy.getContext("2d").putImageData(image, 0, 0);
-      pen.drawImage(copy, 0, 0);
-    } else pen.putImageData(image, 0, 0);
+    pen.putImageData(image, 0, 0);
     paintMarks();
   };
   const repaint = () => { if (!pending) { pending = true; requestAnimationFrame(paint); } };
@@ -604,9 +600,11 @@
   const opened = [];
   addEventListener("beforeprint", () => { // paper is white and has no buttons to press
     for (const each of document.querySelectorAll("details:not([open])")) { opened.push(each); each.open = true; }
-    printing = true;
     light(false);
-    printing = false;
+    // Chromium prints a canvas by drawing it again, and a cleared part comes out white: print a picture of both instead.
+    const both = Object.assign(make("canvas"), { width: dots.width, height: dots.height }), brush = both.getContext("2d");
+    for (const canvas of [dots, marks]) brush.drawImage(canvas, 0, 0);
+    $("print").src = both.toDataURL();
   });
   addEventListener("afterprint", () => { while (opened.length) opened.pop().open = false; light(night.matches); });
 
