@@ -122,7 +122,7 @@ def measured(name: str) -> list[Row]:
     """In a process of its own; one that fails is a row that says so."""
     here = {"OMP_NUM_THREADS": "1", **os.environ}
     command = [sys.executable, __file__, "--here", name]
-    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=here, cwd=Path(__file__).parent)
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=here)
     if found.returncode:
         return [Row(name, f"failed (exit code {found.returncode})", "", False)]
     return [Row(*row) for row in json.loads(found.stdout.splitlines()[-1])]

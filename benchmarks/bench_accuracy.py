@@ -59,7 +59,7 @@ class Clock(Callback):
         if training.current.name == "joint" and training.step in self.at:
             self.model._label(self.model._rows(self.X))
             self.seen.append((training.step, self.seconds, metrics.scores(self.y, self.model.labels_)["ACC"]))
-            print(f"  step {training.step}: {self.seconds:.0f} s, ACC {self.seen[-1][2]:.3f}", flush=True)
+            print(f"  step {training.step}: {self.seconds:.0f} s, ACC {self.seen[-1][2]:.3f}", file=sys.stderr)
             self.model.network_.train()
         self._mark = time.process_time()
 
