@@ -6,6 +6,7 @@ ProdscError
 │   └── RecipeError             a key or value in a recipe file
 ├── TrainingError               training diverged
 │   └── CollapseError           the representation collapses and on_collapse="raise"
+├── RankError                   another process of a run on several was lost
 ├── ModelFileError              a saved model or checkpoint that is damaged, newer, or not one
 ├── OutputError                 a place that cannot be written to
 └── MissingExtraError           an optional library that is not installed
@@ -34,6 +35,10 @@ class TrainingError(ProdscError):
 
 class CollapseError(TrainingError):
     """The representation collapses, or gamma allows it to."""
+
+
+class RankError(ProdscError):
+    """A run on several processes has lost one of them."""
 
 
 class ModelFileError(ProdscError):

@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse
 import torch
 
-from prodsc.data.matrix import Rows, as_array, check_shape, check_values
+from prodsc.data.matrix import Rows, as_array, check_shape
+from prodsc.data.stored import StoredRows
+from prodsc.data.survey import check_values
 from prodsc.errors import InputError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -34,9 +36,15 @@ def test_any_table_of_numbers(given):
 
 def test_a_path_and_a_memory_map_stay_on_disk(tmp_path):
     np.save(tmp_path / "X.npy", X)
-    assert isinstance(as_array(tmp_path / "X.npy"), np.memmap)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert as_array(mapped) is mapped
+    for given in (tmp_path / "X.npy", mapped):
+        assert isinstance(as_array(given), StoredRows)
+        np.testing.assert_array_equal(as_array(given), X)
+    part = mapped[1:3]  # a view does not say where in the file it is
+    assert as_array(part) is part
+    changed = np.load(tmp_path / "X.npy", mmap_mode="c")  # nor need a private map agree with the file
+    changed[0] = 9
+    np.testing.assert_array_equal(as_array(changed)[0], 9)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +87,7 @@ def test_bad_rows_are_counted_and_the_first_named(dtype):
 
 
 def test_bad_rows_beyond_the_first_chunk(monkeypatch):
-    monkeypatch.setattr("prodsc.data.matrix.CHUNK_BYTES", 64)
+    monkeypatch.setattr("prodsc.data.survey.PIECE", 16)
     bad = np.ones((100, 4))
     bad[73] = np.inf
     with pytest.raises(InputError, match=r"1 row with .* \(first: row 73, infinity\)"):
@@ -87,7 +95,7 @@ def test_bad_rows_beyond_the_first_chunk(monkeypatch):
 
 
 def test_summary_over_chunks_is_that_of_the_whole(monkeypatch):
-    monkeypatch.setattr("prodsc.data.matrix.CHUNK_BYTES", 7 * 4 * 3)
+    monkeypatch.setattr("prodsc.data.survey.PIECE", 7 * 3)
     rng = np.random.default_rng(0)
     values = 1e4 + rng.standard_normal((100, 3))
     values[:, 1] = 5

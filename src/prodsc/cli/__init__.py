@@ -6,6 +6,7 @@ import warnings
 
 import click
 
+from prodsc import ranks
 from prodsc._version import __version__
 from prodsc.cli.compare import compare
 from prodsc.cli.data import data
@@ -35,12 +36,14 @@ for command in (fit, predict, diagnose, recipes, data, extract, compare, reprodu
 def main(words: list[str] | None = None) -> None:
     """Entry point of the `prodsc` script; exits."""
     try:
+        ranks.join()
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning
             code = cli.main(words, prog_name="prodsc", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
-        error.show()
+        if ranks.may_speak():
+            error.show()
         sys.exit(error.exit_code)
     except ProdscError as error:
         _fail(str(error))
@@ -57,9 +60,11 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _fail(sentence: str, code: int = 1) -> None:
-    click.echo(f"prodsc: {sentence}", err=True)
+    if ranks.may_speak():
+        click.echo(f"prodsc: {sentence}", err=True)
     sys.exit(code)
 
 
 def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
-    click.echo(f"prodsc: note: {message}", err=True)
+    if ranks.first():
+        click.echo(f"prodsc: note: {message}", err=True)

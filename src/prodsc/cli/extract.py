@@ -1,22 +1,14 @@
 """prodsc extract SOURCE --encoder NAME -o features.npy: images or texts to a feature matrix."""
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
+from prodsc.cli.shown import shown
 from prodsc.features import SHORT_NAMES, Features
 from prodsc.features import extract as extract_features
-from prodsc.features.extraction import Progress
 
-LOG_SECONDS = 10.0
 SKIPPED_SHOWN = 10
 
 
@@ -44,7 +36,7 @@ def extract(source: str, encoder: str, out: Path, quiet: bool, **options: Any) -
     .txt with one per line, or a --column of a .csv or .parquet. LIBRARY:MODEL is open_clip:ARCHITECTURE/PRETRAINED,
     timm:NAME or transformers:NAME_OR_FOLDER. Stopped by Ctrl-C or a crash, the same command goes on where it was.
     """
-    with _shown(quiet) as progress:
+    with shown("encode", quiet) as progress:
         found = extract_features(source, encoder, out, progress=progress, **options)
     click.echo(_summary(found))
 
@@ -59,30 +51,3 @@ def _summary(found: Features) -> str:
         lines += [f"  {why}" for why in list(found.skipped.values())[:SKIPPED_SHOWN]]
         lines += [f"  and {len(found.skipped) - SKIPPED_SHOWN} more"] if len(found.skipped) > SKIPPED_SHOWN else []
     return "\n".join(lines)
-
-
-@contextmanager
-def _shown(quiet: bool) -> Iterator[Progress | None]:
-    """A live line in a terminal, a plain line now and then in a log."""
-    console = Console(stderr=True)
-    if quiet:
-        yield None
-    elif console.is_terminal:
-        columns = TextColumn("encode"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(compact=True)
-        with Bar(*columns, console=console) as bar:
-            task = bar.add_task("encode", total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-    else:
-        yield _log()
-
-
-def _log() -> Progress:
-    last = time.monotonic()
-
-    def line(done: int, total: int) -> None:
-        nonlocal last
-        if done == total or time.monotonic() - last >= LOG_SECONDS:
-            last = time.monotonic()
-            print(f"encode {done}/{total}", file=sys.stderr, flush=True)
-
-    return line

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from prodsc import ranks
 from prodsc.cli.options import parameter_options
+from prodsc.cli.shown import shown
 from prodsc.data.sets import locate
 from prodsc.errors import ParameterError
 from prodsc.experiments.recipes import load_recipe
@@ -34,7 +36,8 @@ def fit(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Cluster the rows of FILE (.npy .npz .pt .safetensors .parquet .csv .mat .h5ad, or a set of `prodsc data list`).
+    """Cluster the rows of FILE (.npy .npz .pt .safetensors .parquet .csv .mat .h5ad, a folder of .npy or .parquet
+    files, or a set of `prodsc data list`).
 
     Leaves in --out: labels.csv, the model, history.csv, result.json and report.html. Ctrl-C keeps a checkpoint;
     --resume goes on from it.
@@ -59,7 +62,9 @@ def fit(
         found = locate(str(file))  # a path stays one; a named set is its file, or is computed and keeps its name
         source = found.resolve() if isinstance(found, Path) else file
         request = Request(source, out, labels, parameters, recipe_name, command)
-        request.prepare(overwrite)
-    with ProgressCallback() as progress:
-        result = run(request, callbacks=() if quiet else [progress])
-    click.echo(result.summary())
+        if ranks.first():
+            request.prepare(overwrite)
+    with shown("convert", quiet) as converting, ProgressCallback() as progress:
+        result = run(request, [] if quiet or not ranks.first() else [progress], converting)
+    if result is not None:
+        click.echo(result.summary())

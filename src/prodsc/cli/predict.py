@@ -1,14 +1,18 @@
 """prodsc predict RUN FILE: labels for rows the model has not seen."""
 
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
+import numpy as np
 
-from prodsc import files
+from prodsc import ranks
+from prodsc.cli.shown import shown
+from prodsc.data.matrix import as_array
 from prodsc.data.readers import read
 from prodsc.errors import OutputError
-from prodsc.experiments.run import labels_csv
+from prodsc.experiments.run import label_lines, write_labels
 from prodsc.methods import load
 from prodsc.metrics import scores
 
@@ -24,14 +28,29 @@ def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwri
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
     model = load(run)
-    data = read(file, labels=labels)
-    proba = model.predict_proba(data.X)
-    found = proba.argmax(1)
-    text = labels_csv(found, proba.max(1))
-    if out is None:
-        sys.stdout.write(text)
+    with shown("convert") as progress:
+        data = read(file, labels=labels, progress=progress)
+    found = np.empty(len(data.X), np.int64)
+    parts = _kept(model.labelled(as_array(data.X)), found)
+    if not ranks.first():
+        for _ in parts:  # ranks label together, the first one writes
+            pass
+    elif out is None:
+        sys.stdout.writelines(label_lines(parts))
     else:
-        files.write_text(out, text)
+        write_labels(out, parts)
         click.echo(f"{len(found)} rows labelled: {out}", err=True)
-    if data.y is not None:
+    if data.y is not None and ranks.first():
         click.echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, found).items()), err=True)
+
+
+Labelled = tuple[np.ndarray, np.ndarray]
+
+
+def _kept(parts: Iterable[Labelled], found: np.ndarray) -> Iterator[Labelled]:
+    """The same parts, the labels also written into `found`, to be scored."""
+    done = 0
+    for labels, sure in parts:
+        found[done : done + len(labels)] = labels
+        done += len(labels)
+        yield labels, sure

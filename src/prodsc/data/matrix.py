@@ -1,7 +1,7 @@
 """Whatever a user has, as rows that can be read a few at a time, checked before anything is trained on them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -10,7 +10,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from prodsc import ranks
 from prodsc.data.readers import read
+from prodsc.data.stored import StoredRows, ahead, on_disk
 from prodsc.errors import InputError
 
 Scaling = Literal["unit", "standard", "none", "raw"]
@@ -18,31 +20,51 @@ SCALINGS: tuple[str, ...] = get_args(Scaling)
 CHUNK_BYTES = 8 * 2**20  # of float32: what one look at a memory map may cost
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What one pass over the rows found."""
-
-    mean: np.ndarray
-    std: np.ndarray
-    n_constant: int  # columns
-    n_zero: int  # rows
-    first_zero: int
-
-
 class Rows:
     """A read-only view of an array as float32 batches, scaled. Images come out as channels x height x width."""
 
     def __init__(
-        self, array: np.ndarray, scaling: Scaling = "none", centre: Tensor | None = None, spread: Tensor | None = None
+        self, array: Any, scaling: Scaling = "none", centre: Tensor | None = None, spread: Tensor | None = None
     ):
-        self.array, self.scaling, self.centre, self.spread = array, scaling, centre, spread
+        self.array, self.scaling, self.centre, self.spread = on_disk(array), scaling, centre, spread
+        self._pool: ThreadPoolExecutor | None = None
+        self._coming: tuple[np.ndarray, Future[Tensor]] | None = None
 
     def __len__(self) -> int:
         return len(self.array)
 
     def __getitem__(self, rows: np.ndarray | slice) -> Tensor:
-        raw = self.array[rows]
-        X = torch.from_numpy(np.array(raw, dtype=np.float32))
+        coming, self._coming = self._coming, None
+        if coming is not None and isinstance(rows, np.ndarray) and np.array_equal(rows, coming[0]):
+            return coming[1].result()
+        return self._read(rows)
+
+    def expect(self, rows: np.ndarray) -> None:
+        """These will be asked for next. From files they are read meanwhile; what is in memory needs no haste."""
+        if isinstance(self.array, StoredRows):
+            self._pool = self._pool or ThreadPoolExecutor(1)
+            self._coming = rows, self._pool.submit(self._read, rows)
+
+    def chunks(self, part: slice | np.ndarray = slice(None)) -> Iterator[Tensor]:
+        """All rows, or those of a part, a few at a time; from files, the next few are read meanwhile."""
+        wanted = slices(self.array, part)
+        return ahead(self._read, wanted) if isinstance(self.array, StoredRows) else map(self._read, wanted)
+
+    @property
+    def shared(self) -> bool:
+        """Do ranks share the work on all rows? Only on files: what is in memory is small, and each rank has it all."""
+        return isinstance(self.array, StoredRows) and ranks.size() > 1
+
+    def rounds(self, most: int) -> Iterator[tuple[int, slice]]:
+        """All rows in rounds of at most `most` for each rank: how many a round has, and which are for this rank."""
+        step = most * ranks.size() if self.shared else most
+        for start in range(0, len(self), step):
+            n = min(step, len(self) - start)
+            mine = ranks.share(n) if self.shared else slice(0, n)
+            yield n, slice(start + mine.start, start + mine.stop)
+
+    def _read(self, rows: np.ndarray | slice) -> Tensor:
+        X = torch.from_numpy(np.array(self.array[rows], dtype=np.float32))
         if self.array.ndim > 2:
             return as_images(X, bytes_to_unit=self.array.dtype == np.uint8 and self.scaling != "raw")
         if self.scaling == "unit":
@@ -53,10 +75,6 @@ class Rows:
             return (X - self.centre) / self.spread
         return X
 
-    def chunks(self) -> Iterator[Tensor]:
-        for rows in slices(self.array):
-            yield self[rows]
-
 
 def as_images(X: Tensor, bytes_to_unit: bool) -> Tensor:
     """n x channels x height x width: a missing channel is added, trailing channels moved, bytes scaled to [0, 1]."""
@@ -66,13 +84,15 @@ def as_images(X: Tensor, bytes_to_unit: bool) -> Tensor:
     return X / 255 if bytes_to_unit else X
 
 
-def as_array(X: Any, *, what: str = "X") -> np.ndarray:
+def as_array(X: Any, *, what: str = "X") -> Any:
     """An array of numbers from an array, tensor, memory map, pandas or polars frame, nested list, or path.
 
-    Never copies what is already an array of numbers, so a memory map stays on disk.
+    Never copies what is already an array of numbers. A memory map stays on disk, as rows that are read when needed.
     """
     if isinstance(X, (str, Path)):
-        return read(X).X
+        return on_disk(read(X).X)
+    if isinstance(X, (np.memmap, StoredRows)):
+        X = on_disk(X)
     if isinstance(X, Tensor):
         X = X.detach().cpu()
         return (X.float() if X.dtype == torch.bfloat16 else X).numpy()
@@ -80,7 +100,8 @@ def as_array(X: Any, *, what: str = "X") -> np.ndarray:
         raise InputError(
             f"{what} is a sparse matrix; prodsc takes dense rows. Use {what}.toarray() or reduce it first."
         )
-    array = X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
+    stored = isinstance(X, StoredRows)
+    array = X if stored else X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
     if array.dtype.kind in "OUS":
         array = _numbers(array, what)
     if array.dtype.kind == "c":
@@ -97,7 +118,7 @@ def _numbers(array: np.ndarray, what: str) -> np.ndarray:
         raise InputError(f"{what} holds text ({error}); prodsc takes numbers. Encode or drop those columns.") from error
 
 
-def check_shape(array: np.ndarray, images: bool, *, what: str = "X") -> None:
+def check_shape(array: Any, images: bool, *, what: str = "X") -> None:
     """2-D for features, 3-D or 4-D for images."""
     if images and array.ndim in (3, 4):
         expected = ""
@@ -128,44 +149,11 @@ def check_shape(array: np.ndarray, images: bool, *, what: str = "X") -> None:
         raise InputError(f"{what} has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
 
 
-def check_values(array: np.ndarray, *, what: str = "X") -> Summary:
-    """One pass in chunks: no NaN and no infinity; returns statistics of the columns and what may be wrong."""
-    flat = array.reshape(len(array), -1) if array.ndim > 2 else array
-    n_bad = n_zero = 0
-    first_bad = first_zero = -1
-    bad_kind = ""
-    count, mean, square = 0, np.zeros(flat.shape[1]), np.zeros(flat.shape[1])
-    low, high = np.full(flat.shape[1], np.inf), np.full(flat.shape[1], -np.inf)
-    for rows in slices(flat):
-        chunk = np.asarray(flat[rows], dtype=np.float64)
-        bad = ~np.isfinite(chunk).all(1)
-        if bad.any():
-            if first_bad < 0:
-                first_bad = rows.start + int(bad.argmax())
-                bad_kind = "NaN" if np.isnan(chunk[bad.argmax()]).any() else "infinity"
-            n_bad += int(bad.sum())
-            continue
-        zero = ~chunk.any(1)
-        if zero.any() and first_zero < 0:
-            first_zero = rows.start + int(zero.argmax())
-        n_zero += int(zero.sum())
-        low, high = np.minimum(low, chunk.min(0)), np.maximum(high, chunk.max(0))
-        # Chan's update: sums of squares over millions of rows would lose the small deviations.
-        size, here = len(chunk), chunk.mean(0)
-        shift = here - mean
-        square += ((chunk - here) ** 2).sum(0) + shift**2 * count * size / (count + size)
-        mean = mean + shift * size / (count + size)
-        count += size
-    if n_bad:
-        raise InputError(
-            f"{what} has {n_bad} {'row' if n_bad == 1 else 'rows'} with NaN or infinity (inf) "
-            f"(first: row {first_bad}, {bad_kind}). Drop or impute them first."
-        )
-    return Summary(mean, np.sqrt(square / max(count, 1)), int((low == high).sum()), n_zero, first_zero)
-
-
-def slices(array: np.ndarray) -> Iterator[slice]:
-    width = max(1, int(np.prod(array.shape[1:])))
-    size = max(1, CHUNK_BYTES // (4 * width))
-    for start in range(0, len(array), size):
-        yield slice(start, min(start + size, len(array)))
+def slices(array: Any, part: slice | np.ndarray = slice(None)) -> Iterator[slice | np.ndarray]:
+    """A part of the rows, as row numbers or from one to another, in pieces of CHUNK_BYTES."""
+    size = max(1, CHUNK_BYTES // (4 * max(1, int(np.prod(array.shape[1:])))))
+    if isinstance(part, np.ndarray):
+        yield from (part[i : i + size] for i in range(0, len(part), size))
+        return
+    first, last, _ = part.indices(len(array))
+    yield from (slice(i, min(i + size, last)) for i in range(first, last, size))

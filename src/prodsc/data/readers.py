@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.io
 import scipy.sparse
 import torch
 from safetensors import safe_open
 
+from prodsc.data.stored import Part, Progress, StoredRows
 from prodsc.data.tables import FEATURE_NAMES, LABEL_NAMES, Table, listed, open_csv, open_parquet, table_matrix
 from prodsc.errors import InputError, ProdscError, did_you_mean, require
 
@@ -30,7 +32,7 @@ ID_NAMES = ("ids", "id")
 NO_PICKLE = "a pickle is never loaded, as it could run code"
 
 
-Arrays = Mapping[str, Callable[[], np.ndarray]]  # by name, each read when called
+Arrays = Mapping[str, Callable[[], Any]]  # by name, each read when called
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class DataFile:
     """What was read: X (n rows, perhaps a read-only memory map) and y, used only to score."""
 
     path: Path
-    X: np.ndarray  # dtype as in the file
+    X: Any  # an array, or StoredRows where it is made of several files or large; dtype as in the file
     y: np.ndarray | None  # int64 codes from 0
     columns: list[str] | None  # column names of X when the file has them
 
@@ -49,15 +51,21 @@ class Contents:
 
     arrays: Arrays  # a file of one nameless array has the name ""
     # X and its columns, given the names to leave out of it; None when X is one of the arrays
-    matrix: Callable[[Collection[str]], tuple[np.ndarray, list[str] | None]] | None = None
+    matrix: Callable[[Collection[str], Progress | None], tuple[Any, list[str] | None]] | None = None
 
 
-def read(path: str | PathLike[str], *, labels: str | PathLike[str] | None = None) -> DataFile:
-    """Read X and y; `labels` names an array or column of the same file, or is the path of another file."""
-    path = _existing(path)
+def read(
+    path: str | PathLike[str], *, labels: str | PathLike[str] | None = None, progress: Progress | None = None
+) -> DataFile:
+    """Read X and y from a file, or from a folder of .npy or .parquet files that together are the rows.
+
+    `labels` names an array or column of the same file, or is the path of another. `progress` is told of the rows of a
+    large table as they are converted.
+    """
+    path = _existing(path, folders=True)
     names = LABEL_NAMES if labels is None else (labels,) if isinstance(labels, str) else ()
     with _opened(path) as contents:
-        X, columns = _features(contents, path, aside={*LABEL_NAMES, *names})
+        X, columns = _features(contents, path, {*LABEL_NAMES, *names}, progress)
         y = _vector(contents, names)
     where = f"{path}" if labels is None or y is not None else f"{labels}"
     if labels is not None and y is None:
@@ -67,7 +75,7 @@ def read(path: str | PathLike[str], *, labels: str | PathLike[str] | None = None
 
 def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:
     """One more array of a file, such as its split, by name; None when the file has none of that name."""
-    with _opened(_existing(path)) as contents:
+    with _opened(_existing(path, folders=True)) as contents:
         return contents.arrays[name]() if name in contents.arrays else None
 
 
@@ -107,10 +115,15 @@ def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
 # ---- the file: is it there, can it be opened -------------------------------------------------------------------------
 
 
-def _existing(path: str | PathLike[str]) -> Path:
+def _existing(path: str | PathLike[str], folders: bool = False) -> Path:
     path = Path(os.path.expanduser(path))
     if os.path.isdir(path):
-        raise InputError(f"{path} is a directory, not a file; name one file of these types: {', '.join(OPENERS)}.")
+        if folders and _shards(path):
+            return path
+        raise InputError(
+            f"{path} is a directory, not a file; name one file of these types: {', '.join(OPENERS)}"
+            f"{', or a folder of .npy or of .parquet files' if folders else ''}."
+        )
     if not os.path.isfile(path):  # unlike Path.is_file, this raises nothing for names the system cannot have
         raise InputError(f"{path} does not exist{did_you_mean(path.name, _siblings(path)) or '; check the path.'}")
     if path.stat().st_size == 0:
@@ -127,7 +140,7 @@ def _siblings(path: Path) -> list[str]:
 @contextmanager
 def _opened(path: Path) -> Iterator[Contents]:
     """The contents of a file, readable inside the block; whatever a library raises there becomes one sentence."""
-    opener = OPENERS.get(path.suffix.lower())
+    opener = _open_folder if path.is_dir() else OPENERS.get(path.suffix.lower())
     if opener is None:
         suffix = f"type '{path.suffix}'" if path.suffix else "no suffix"
         raise InputError(f"{path} has {suffix}; supported are {', '.join(OPENERS)}: convert the file to one of them.")
@@ -144,7 +157,7 @@ def _opened(path: Path) -> Iterator[Contents]:
         except Exception as error:  # a damaged file makes these libraries raise nearly anything
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160].rstrip(".:")
             raise InputError(
-                f"{path} cannot be read as {path.suffix.lower()} ({reason}); "
+                f"{path} cannot be read as {path.suffix.lower() or 'rows'} ({reason}); "
                 "it is damaged, cut short or of another format: copy or write it again."
             ) from error
 
@@ -168,7 +181,7 @@ def _open_npz(path: Path, stack: ExitStack) -> Contents:
     file = stack.enter_context(path.open("rb"))  # given a path, np.load leaves a damaged archive open
     members = stack.enter_context(np.load(file, allow_pickle=False))
     if {"format", "shape", "data"} <= set(members.files):  # written by scipy.sparse.save_npz
-        return Contents({}, lambda aside: (scipy.sparse.load_npz(path).toarray(), None))
+        return Contents({}, lambda aside, _: (scipy.sparse.load_npz(path).toarray(), None))
     get = {name: partial(members.__getitem__, name) for name in members.files}
     return Contents({name: partial(_without_objects, get[name], f"array '{name}' in {path}") for name in get})
 
@@ -221,11 +234,56 @@ def _from_tensor(file: Any, name: Any) -> np.ndarray:
 def _open_table(opener: Callable[[Path, ExitStack], Table], path: Path, stack: ExitStack) -> Contents:
     table = opener(path, stack)
     arrays = {field.name: partial(_column_values, table, i) for i, field in table.fields.items()}
-    return Contents(arrays, partial(table_matrix, table))
+    return Contents(arrays, partial(table_matrix, [table]))
 
 
 def _column_values(table: Table, i: int) -> np.ndarray:
-    return np.asarray(table.column(i).to_pylist())
+    column = table.column(i)
+    plain = pa.types.is_integer(column.type) and not column.null_count
+    return column.to_numpy() if plain else np.asarray(column.to_pylist())  # a list takes ten times the memory
+
+
+def _shards(folder: Path) -> list[Path]:
+    """The files that make a folder one matrix, in the order of their names; hidden ones and _SUCCESS are none."""
+    found = [path for path in folder.iterdir() if path.suffix.lower() in SHARDS and path.name[0] not in "._"]
+    return sorted(found)
+
+
+def _open_folder(folder: Path, stack: ExitStack) -> Contents:
+    paths = _shards(folder)
+    if len({path.suffix.lower() for path in paths}) > 1:
+        raise InputError(f"{folder} holds .npy and .parquet files; keep only those of one kind in it.")
+    if paths[0].suffix.lower() == ".parquet":
+        tables = [open_parquet(path, stack) for path in paths]
+        names = [field.name for field in tables[0].fields.values()]
+        return Contents({name: partial(_stacked_column, tables, name) for name in names}, partial(table_matrix, tables))
+    labels = {path.stem: _open_npy(path, stack).arrays[""] for path in paths if path.stem in LABEL_NAMES}
+    shards = [path for path in paths if path.stem not in LABEL_NAMES]
+    return Contents({"X": partial(_stacked_files, folder, shards, stack), **labels})
+
+
+def _stacked_column(tables: list[Table], name: str) -> np.ndarray:
+    numbers = [{field.name: i for i, field in table.fields.items()} for table in tables]
+    absent = next((table for table, known in zip(tables, numbers, strict=True) if name not in known), None)
+    if absent is not None:
+        raise InputError(f"{absent.path} has no column '{name}'; the files of a folder must be alike.")
+    return np.concatenate([_column_values(t, known[name]) for t, known in zip(tables, numbers, strict=True)])
+
+
+def _stacked_files(folder: Path, paths: list[Path], stack: ExitStack) -> StoredRows:
+    parts = []
+    for path in paths:
+        mapped = _open_npy(path, stack).arrays[""]()
+        part = Part.of(mapped) if isinstance(mapped, np.memmap) else None
+        if part is None:
+            raise InputError(
+                f"{path} must have rows and columns, stored by rows, to be part of {folder} (it has shape "
+                f"{mapped.shape}); save it with numpy.save(path, numpy.ascontiguousarray(X))."
+            )
+        parts.append(part)
+    if not parts:
+        raise InputError(f"{folder} holds labels but no rows; add the .npy files of X.")
+    return StoredRows(parts)
 
 
 def _open_mat(path: Path, stack: ExitStack) -> Contents:
@@ -270,7 +328,7 @@ def _open_h5ad(path: Path, stack: ExitStack) -> Contents:
         raise InputError(f"{path} has no matrix X (it holds {listed(file)}); write it with AnnData(X=X).write_h5ad().")
     obs = file.get("obs", {})
     labels = {name: partial(_obs_column, obs[name]) for name in obs} if hasattr(obs, "keys") else {}
-    return Contents(labels, lambda aside: (_h5ad_matrix(file["X"], path), _h5ad_columns(file)))
+    return Contents(labels, lambda aside, _: (_h5ad_matrix(file["X"], path), _h5ad_columns(file)))
 
 
 def _h5ad_matrix(node: Any, path: Path) -> np.ndarray:
@@ -319,12 +377,17 @@ OPENERS: dict[str, Callable[[Path, ExitStack], Contents]] = {
 }
 
 
+SHARDS = (".npy", ".parquet")  # what a folder of rows may be made of
+
+
 # ---- X: which array it is, and whether it can be one -----------------------------------------------------------------
 
 
-def _features(contents: Contents, path: Path, aside: Collection[str]) -> tuple[np.ndarray, list[str] | None]:
+def _features(
+    contents: Contents, path: Path, aside: Collection[str], progress: Progress | None
+) -> tuple[Any, list[str] | None]:
     if contents.matrix is not None:
-        X, columns = contents.matrix(aside)
+        X, columns = contents.matrix(aside, progress)
         return _checked(X, f"{path}"), columns
     name, X = _feature_array(contents.arrays, path, aside)
     return _checked(X, f"array '{name}' in {path}" if name else f"{path}"), None
@@ -351,7 +414,7 @@ def _feature_array(arrays: Arrays, path: Path, aside: Collection[str]) -> tuple[
     )
 
 
-def _checked(X: np.ndarray, where: str) -> np.ndarray:
+def _checked(X: Any, where: str) -> Any:
     if X.dtype.kind == "c":
         raise InputError(
             f"{where} holds complex numbers ({X.dtype}); X must be real: save np.hstack([X.real, X.imag]) or abs(X)."
@@ -421,7 +484,7 @@ def _text_labels(file: Path) -> np.ndarray:
     return np.asarray(lines)
 
 
-def _codes(y: np.ndarray, X: np.ndarray, where: str) -> np.ndarray:
+def _codes(y: np.ndarray, X: Any, where: str) -> np.ndarray:
     """Labels as int64 codes 0, 1, ... in the order of their values."""
     if len(y) != len(X):
         turned = "; X looks transposed, save X.T" if len(y) == X.shape[1] else "; give one label per row"

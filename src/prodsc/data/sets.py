@@ -17,6 +17,7 @@ from prodsc import files
 from prodsc.data.archives import TEST, TRAIN, read_uci_har
 from prodsc.data.catalogue import BY_NAME, About
 from prodsc.data.readers import OPENERS, read, read_array
+from prodsc.data.stored import user_cache
 from prodsc.errors import InputError, OutputError, ParameterError, did_you_mean
 
 Split = Literal["all", "train", "test"]
@@ -101,11 +102,6 @@ def search_path(data_dir: PathOrNone = None) -> list[Place]:
     here = Path.cwd()
     beside = [Place(here / "data", "beside you"), Place(here.parent / "shared" / "data", "beside your project")]
     return [*asked, *named, *beside, Place(user_cache() / "data", "your cache")]
-
-
-def user_cache() -> Path:
-    """$XDG_CACHE_HOME/prodsc, or ~/.cache/prodsc."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prodsc"
 
 
 def home(data_dir: PathOrNone = None) -> Path:

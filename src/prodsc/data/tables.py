@@ -1,12 +1,13 @@
 """Tables (.parquet, .csv): columns of numbers, or one column of vectors, as one matrix."""
 
 import csv
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from prodsc.data.stored import Progress, StoredRows, converted
 from prodsc.errors import InputError
 
 FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
 LABEL_NAMES = ("y", "ys", "labels", "label", "gnd", "Y", "target", "targets")
 EXACT_IN_FLOAT32 = 2**24  # every whole number up to here is a float32
 ROWS_AT_A_TIME = 8192
+LARGE = 2**28  # bytes: a larger matrix is not held in memory but converted to rows on disk, once
+BUFFER = 2**20  # bytes read of a column at a time; without one pyarrow takes a whole row group
 
 
 @dataclass(frozen=True)
@@ -30,10 +34,26 @@ class Table:
     batches: Callable[[], Iterable[pa.RecordBatch]]  # starts anew at every call: a big file is not held whole beside X
     column: Callable[[int], pa.ChunkedArray]
     header: bool = True
+    in_memory: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The matrix of a table before it is read."""
+
+    table: Table
+    width: int
+    dtype: np.dtype
+    blocks: Callable[[], Iterator[np.ndarray]]  # its rows, some at a time
+    columns: list[str] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.n_rows * self.width * self.dtype.itemsize
 
 
 def open_parquet(path: Path, stack: ExitStack) -> Table:
-    file = stack.enter_context(pa.parquet.ParquetFile(path))
+    file = stack.enter_context(pa.parquet.ParquetFile(path, buffer_size=BUFFER))
     schema = file.schema_arrow
     index = (schema.pandas_metadata or {}).get("index_columns", [])  # row names, not features
     fields = {i: schema.field(i) for i, name in enumerate(schema.names) if name not in index}
@@ -50,7 +70,7 @@ def open_csv(path: Path, stack: ExitStack) -> Table:
     unnamed = header and table.column_names[0] == ""
     fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
     batches = partial(table.to_batches, max_chunksize=ROWS_AT_A_TIME)
-    return Table(path, fields, len(table), batches, table.column, header)
+    return Table(path, fields, len(table), batches, table.column, header, in_memory=True)
 
 
 def csv_options(path: Path) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, bool]:
@@ -90,7 +110,38 @@ def _is_number(cell: str) -> bool:
     return False
 
 
-def table_matrix(table: Table, aside: Collection[str]) -> tuple[np.ndarray, list[str] | None]:
+def table_matrix(
+    tables: Sequence[Table], aside: Collection[str], progress: Progress | None = None
+) -> tuple[Any, list[str] | None]:
+    """The rows of all tables, in memory while they are few; columns only if all tables have the same."""
+    plans = [_plan(table, aside) for table in tables]
+    if len(plans) > 1 and len({(plan.width, tuple(plan.columns or ())) for plan in plans}) > 1:
+        odd = next(p for p in plans if (p.width, p.columns) != (plans[0].width, plans[0].columns))
+        raise InputError(f"{odd.table.path} has other columns than {tables[0].path}; the files must be alike.")
+    columns = plans[0].columns
+    if sum(plan.nbytes for plan in plans) <= LARGE or all(table.in_memory for table in tables):
+        found = [_in_memory(plan) for plan in plans]
+        return found[0] if len(found) == 1 else np.concatenate(found), columns
+    n, done = sum(table.n_rows for table in tables), 0
+    parts = []
+    for plan in plans:
+        what = f"without {sorted(aside)}"
+        shown = None if progress is None else lambda now, _, before=done: progress(before + now, n)
+        shape = (plan.table.n_rows, plan.width)
+        parts += converted(plan.table.path, what, shape, plan.dtype, plan.blocks, shown).parts
+        done += plan.table.n_rows
+    return StoredRows(parts), columns
+
+
+def _in_memory(plan: Plan) -> np.ndarray:
+    X, start = np.empty((plan.table.n_rows, plan.width), plan.dtype), 0
+    for block in plan.blocks():
+        X[start : start + len(block)] = block
+        start += len(block)
+    return X
+
+
+def _plan(table: Table, aside: Collection[str]) -> Plan:
     fields = {i: field for i, field in table.fields.items() if field.name not in aside}
     vectors = [i for i in fields if _is_vector(fields[i].type)]
     vectors = [i for i in vectors if fields[i].name in FEATURE_NAMES] or vectors
@@ -98,14 +149,14 @@ def table_matrix(table: Table, aside: Collection[str]) -> tuple[np.ndarray, list
         names = listed(fields[i].name for i in vectors)
         raise InputError(f"{table.path} has several columns of vectors ({names}); keep one, or name one of them 'X'.")
     if vectors:  # an embedding column is the features, and what stands beside it is not
-        return _from_vectors(table, vectors[0]), None
+        return _vectors(table, vectors[0])
     text = [field for field in fields.values() if not _is_numeric(field.type) and table.n_rows]
     if text:
         raise InputError(
             f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text)}; "
             f"drop them (pandas: df.drop(columns=[...])), or pass labels='{text[0].name}' if that column is the labels."
         )
-    return _from_columns(table, list(fields)), [f.name for f in fields.values()] if table.header else None
+    return _columns(table, list(fields), [f.name for f in fields.values()] if table.header else None)
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
@@ -119,8 +170,8 @@ def _is_vector(kind: pa.DataType) -> bool:
     return listed and _is_numeric(kind.value_type) and not t.is_decimal(kind.value_type)
 
 
-def _from_columns(table: Table, chosen: list[int]) -> np.ndarray:
-    """One array in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
+def _columns(table: Table, chosen: list[int], names: list[str] | None) -> Plan:
+    """One matrix in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
     kinds = {i: table.fields[i].type for i in chosen}
     wide = [i for i in chosen if pa.types.is_integer(kinds[i]) and kinds[i].bit_width > 16]
     ends = [pc.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
@@ -131,36 +182,47 @@ def _from_columns(table: Table, chosen: list[int]) -> np.ndarray:
         if not pa.types.is_floating(kinds[i])
     }
     dtypes |= {kind.to_pandas_dtype() for kind in kinds.values() if pa.types.is_floating(kind)}
-    X = np.empty((table.n_rows, len(chosen)), dtype=np.result_type(np.float16, *dtypes))
-    start = 0
-    for batch in table.batches():
-        for j, i in enumerate(chosen):
+    dtype = np.result_type(np.float16, *dtypes)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for batch in table.batches():
+            X = np.empty((len(batch), len(chosen)), dtype)
+            for j, i in enumerate(chosen):
+                column = batch.column(i)
+                column = column if pa.types.is_floating(kinds[i]) else column.cast(pa.float64(), safe=False)
+                X[:, j] = column.to_numpy(zero_copy_only=False)
+            yield X
+
+    return Plan(table, len(chosen), dtype, blocks, names)
+
+
+def _vectors(table: Table, i: int) -> Plan:
+    name, dtype = table.fields[i].name, np.dtype(table.fields[i].type.value_type.to_pandas_dtype())
+    first = next((_widths(batch.column(i)) for batch in table.batches() if len(batch)), np.zeros(1))
+    width = int(first[0])
+
+    def blocks() -> Iterator[np.ndarray]:
+        start = 0
+        for batch in table.batches():
             column = batch.column(i)
-            column = column if pa.types.is_floating(kinds[i]) else column.cast(pa.float64(), safe=False)
-            X[start : start + len(batch), j] = column.to_numpy(zero_copy_only=False)
-        start += len(batch)
-    return X
+            widths = _widths(column)
+            if (bad := np.flatnonzero(widths != width)).size:
+                raise InputError(
+                    f"column '{name}' of {table.path} must hold vectors of one length, {width}; "
+                    f"row {start + bad[0]} has {widths[bad[0]]:.0f} values: drop or mend such rows."
+                )
+            values = column.flatten()
+            if values.null_count and dtype.kind != "f":  # among floats it becomes a NaN
+                raise InputError(f"column '{name}' of {table.path} has vectors with missing values; fill or drop them.")
+            yield values.to_numpy(zero_copy_only=False).reshape(len(batch), -1)
+            start += len(batch)
+
+    return Plan(table, width, dtype, blocks)
 
 
-def _from_vectors(table: Table, i: int) -> np.ndarray:
-    name, dtype = table.fields[i].name, table.fields[i].type.value_type.to_pandas_dtype()
-    X, start = np.empty((table.n_rows, 0)), 0
-    for batch in table.batches():
-        column = batch.column(i)
-        widths = pc.list_value_length(column).to_numpy(zero_copy_only=False)  # NaN where there is no vector
-        if start == 0:
-            X = np.empty((table.n_rows, int(np.nan_to_num(widths[0]))), dtype=dtype)
-        if (bad := np.flatnonzero(widths != X.shape[1])).size:
-            raise InputError(
-                f"column '{name}' of {table.path} must hold vectors of one length, {X.shape[1]}; "
-                f"row {start + bad[0]} has {np.nan_to_num(widths[bad[0]]):.0f} values: drop or mend such rows."
-            )
-        values = column.flatten()
-        if values.null_count and X.dtype.kind != "f":  # among floats it becomes a NaN
-            raise InputError(f"column '{name}' of {table.path} has vectors with missing values; fill or drop them.")
-        X[start : start + len(batch)] = values.to_numpy(zero_copy_only=False).reshape(len(batch), -1)
-        start += len(batch)
-    return X
+def _widths(column: Any) -> np.ndarray:
+    """Of each vector; 0 where there is none."""
+    return np.nan_to_num(pc.list_value_length(column).to_numpy(zero_copy_only=False))
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:

@@ -1,11 +1,10 @@
 """One run: a file in, a folder of results out. Interrupted at any moment, it goes on from its last checkpoint."""
 
-import io
 import platform
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +15,15 @@ import scipy
 import sklearn
 import torch
 
-from prodsc import files
+from prodsc import files, ranks
 from prodsc._version import __version__
 from prodsc.data.catalogue import BY_NAME as DATASETS
 from prodsc.data.fingerprint import fingerprint
+from prodsc.data.matrix import as_array
 from prodsc.data.readers import DataFile, read, read_array
 from prodsc.data.sets import load_dataset
-from prodsc.errors import InputError, ModelFileError, OutputError
+from prodsc.data.stored import Progress
+from prodsc.errors import InputError, ModelFileError, OutputError, RankError
 from prodsc.methods import PRODSC
 from prodsc.methods.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.metrics import scores
@@ -106,27 +107,36 @@ class Result:
         return "\n".join(lines)
 
 
-def run(request: Request, callbacks: Sequence[Callback] = ()) -> Result:
-    """Fit, then write everything; result.json comes last, so a folder that has it is complete."""
+def run(request: Request, callbacks: Sequence[Callback] = (), progress: Progress | None = None) -> Result | None:
+    """Fit, then write everything; result.json comes last, so a folder that has it is complete.
+
+    On several ranks all fit and the first one writes; the others have no result.
+    """
     began = time.monotonic()
-    data = rows_of(request)
+    data = rows_of(request, progress)
+    data = replace(data, X=as_array(data.X))  # one object for every look at the rows, so that files are read once
     model = PRODSC(**request.parameters)
     model.check(data.X)  # before anything is written
-    if not (request.out / REQUEST).exists() or (request.out / RESULT).exists():
+    if ranks.first() and (not (request.out / REQUEST).exists() or (request.out / RESULT).exists()):
         request.start()
+    ranks.wait()
     try:
         model.fit(data.X, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
+        if not ranks.first():
+            return None
         result = write_results(request, data, model, began)
     except KeyboardInterrupt as stop:
         raise Interrupted(f"{stop or 'stopped'}; go on with: prodsc fit --resume {request.out}") from None
+    except RankError as lost:
+        raise RankError(f"{lost} Go on with the last checkpoint: prodsc fit --resume {request.out}") from lost
     (request.out / CHECKPOINT).unlink(missing_ok=True)
     return result
 
 
-def rows_of(request: Request) -> DataFile:
+def rows_of(request: Request, progress: Progress | None = None) -> DataFile:
     """The file's rows, or those of a set that is known by name and computed or made of several files."""
     if str(request.file) not in DATASETS:
-        return read(request.file, labels=request.labels)
+        return read(request.file, labels=request.labels, progress=progress)
     if request.labels is not None:
         raise InputError(f"--labels does not go with the named set {request.file}, which has its own.")
     found = load_dataset(str(request.file))
@@ -134,8 +144,7 @@ def rows_of(request: Request) -> DataFile:
 
 
 def write_results(request: Request, data: DataFile, model: PRODSC, began: float) -> Result:
-    proba = model.predict_proba(data.X)
-    files.write_text(request.out / LABELS, labels_csv(model.labels_, proba.max(1)))
+    write_labels(request.out / LABELS, [(model.labels_, model.confidence_)])
     model.save(request.out)
     files.write_text(request.out / HISTORY, history_csv(model.history_))
     found = scores(data.y, model.labels_) if data.y is not None else None
@@ -151,7 +160,7 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
         notes,
     )
     made = described(request, data, model, result)
-    write_report(request, data, model, proba, made)
+    write_report(request, data, model, made)
     result = replace(result, report_seconds=time.monotonic() - began - result.seconds)
     files.write_json(request.out / RESULT, made | {"report_seconds": round(result.report_seconds, 3)})
     return result
@@ -196,9 +205,7 @@ def machine() -> dict[str, Any]:
     return {"system": platform.platform(), "threads": torch.get_num_threads()}
 
 
-def write_report(
-    request: Request, data: DataFile, model: PRODSC, proba: np.ndarray, made: dict[str, Any], **more: Any
-) -> None:
+def write_report(request: Request, data: DataFile, model: PRODSC, made: dict[str, Any], **more: Any) -> None:
     """The page of a run; `more` is what only a later `prodsc report` can know, such as the images behind features."""
     from prodsc.report.fit_page import write_fit_page  # matplotlib is slow to import, and needed only here
     from prodsc.report.looks import open_looks
@@ -212,7 +219,7 @@ def write_report(
     }
     title = f"Clusters of {request.file.name}"
     names: dict[str, Any] = {"columns": data.columns, "classes": class_names(data.path)}
-    write_fit_page(request.out / PAGE, title, model, data.X, proba, facts=facts, y=data.y, made=made, **names, **more)
+    write_fit_page(request.out / PAGE, title, model, data.X, facts=facts, y=data.y, made=made, **names, **more)
 
 
 def class_names(path: Path) -> list[str] | None:
@@ -221,13 +228,19 @@ def class_names(path: Path) -> list[str] | None:
     return None if names is None or names.ndim != 1 else [str(name) for name in names]
 
 
-def labels_csv(labels: np.ndarray, confidence: np.ndarray) -> str:
-    lines = io.StringIO()
-    lines.write("row,label,confidence\n")
-    lines.writelines(
-        f"{i},{label},{sure:.4f}\n" for i, (label, sure) in enumerate(zip(labels, confidence, strict=True))
-    )
-    return lines.getvalue()
+def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
+    """labels.csv from labels and how sure they are, as they come."""
+    with files.atomic(path) as part, part.open("w", encoding="utf-8") as file:
+        file.writelines(label_lines(parts))
+
+
+def label_lines(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[str]:
+    yield "row,label,confidence\n"
+    row = 0
+    for labels, confidence in parts:
+        for label, sure in zip(labels.tolist(), confidence.tolist(), strict=True):
+            yield f"{row},{label},{sure:.4f}\n"
+            row += 1
 
 
 def history_csv(history: dict[str, np.ndarray]) -> str:

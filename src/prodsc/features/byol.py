@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prodsc.data.fingerprint import fingerprint
-from prodsc.data.matrix import Rows, as_array, check_shape, check_values
+from prodsc.data.matrix import Rows, as_array, check_shape
+from prodsc.data.survey import check_values
 from prodsc.errors import InputError, ParameterError
 from prodsc.features.augment import Augmentation, generator_of
 from prodsc.losses import Objective, Term

@@ -51,7 +51,15 @@ class Partition:
 
     def probabilities(self, Y: Rows) -> np.ndarray:
         """Posterior of a mixture of equal spherical Gaussians at the centres: largest where the label is."""
-        return torch.softmax(-self.distances(Y).double() / (2 * self.variance), dim=1).cpu().numpy()
+        return self._posterior(self.distances(Y)).cpu().numpy()
+
+    def labels_and_confidence(self, Y: Rows) -> tuple[Tensor, Tensor]:
+        """Labels and their probabilities."""
+        distances = self.distances(Y)
+        return distances.argmin(1).cpu(), self._posterior(distances).amax(1).cpu()
+
+    def _posterior(self, distances: Tensor) -> Tensor:
+        return torch.softmax(-distances.double() / (2 * self.variance), dim=1)
 
     def ordered(self, labels: np.ndarray) -> "tuple[Partition, np.ndarray]":
         """The same clusters, the largest first (ties: the one seen first), and the labels renamed so."""

@@ -1,7 +1,7 @@
 """What every method shares: parameters and rows that are checked, a seed, a device, files."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,11 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from prodsc.data.matrix import Rows, as_array, check_shape, check_values
-from prodsc.errors import InputError
+from prodsc import ranks
+from prodsc.data.matrix import Rows, as_array, check_shape
+from prodsc.data.survey import check_values
+from prodsc.errors import InputError, ParameterError
 from prodsc.methods import model_file
 from prodsc.methods.parameters import check_parameters
 from prodsc.training import Callback
+
+LABELLED = 2**16  # rows labelled at a time; on several ranks, by each before they put their labels together
 
 
 class Clusterer(ClusterMixin, BaseEstimator):
@@ -32,6 +36,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     random_state: Any
     device: str
     verbose: int
+    on_ranks = False  # can a fit run on several processes?
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
 
     def fit(
@@ -43,8 +48,12 @@ class Clusterer(ClusterMixin, BaseEstimator):
         finds the file goes on from it to the same labels; a method without training has nothing to save.
         """
         check_parameters(self.get_params(deep=False), type(self).__name__)
+        if ranks.size() > 1 and not self.on_ranks:
+            raise ParameterError(f"{type(self).__name__} fits in one process only; start it without torchrun.")
         array = self._checked(X, reset=True)
-        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = torch.tensor(check_random_state(self.random_state).randint(2**31 - 1))
+        ranks.agree(seed)  # random_state=None draws another one in every process
+        self.seed_ = int(seed)
         self.device_ = self._device()
         self._fit(self._rows(array), callbacks, None if checkpoint is None else Path(checkpoint))
         return self
@@ -56,6 +65,13 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """labels_ after fit(X)."""
         return self.fit(X, **fit_params).labels_
+
+    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Labels and how sure they are, some rows after the other: for more rows than memory has room for."""
+        array = as_array(X)
+        for start in range(0, len(array), LABELLED):
+            proba = self.predict_proba(array[start : start + LABELLED])
+            yield proba.argmax(1), proba.max(1)
 
     def check(self, X: Any) -> None:
         """Raise what `fit(X)` would raise or warn of for these parameters and data, without training."""
@@ -88,15 +104,18 @@ class Clusterer(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         return self._rows(self._checked(X, reset=False))
 
-    def _takes_images(self, array: np.ndarray) -> bool:
+    def _takes_images(self, array: Any) -> bool:
         return False
 
-    def _checked(self, X: Any, reset: bool, strict: bool = False) -> np.ndarray:
+    def _checked(self, X: Any, reset: bool, strict: bool = False) -> Any:
         """X as an array of finite numbers of the right shape; at fit (`reset`) also learns its columns."""
         array = as_array(X)
         check_shape(array, self._takes_images(array))
         try:
-            names = X if hasattr(X, "columns") else array.reshape(len(array), -1)
+            flat = np.broadcast_to(
+                np.float32(), (len(array), int(np.prod(array.shape[1:])))
+            )  # stands for X by its shape
+            names = X if hasattr(X, "columns") else flat
             validate_data(self, names, reset=reset, skip_check_array=True)
         except ValueError as error:
             raise InputError(str(error)) from error
@@ -105,7 +124,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 f"X has {len(array)} rows (n_samples={len(array)}), fewer than n_clusters={self.n_clusters} or fewer "
                 "than 2. Lower n_clusters or give more rows."
             )
-        summary = check_values(array)
+        summary = check_values(array, columns=reset)
         if summary.n_zero and array.ndim == 2 and self.scaling == "unit":
             rows = f"{summary.n_zero} {'row' if summary.n_zero == 1 else 'rows'} of zeros only"
             sentence = (
@@ -129,7 +148,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array
 
-    def _rows(self, array: np.ndarray) -> Rows:
+    def _rows(self, array: Any) -> Rows:
         return Rows(array, self.scaling, self.centre_, self.spread_)  # type: ignore[arg-type]
 
     def _sample(self) -> Tensor:
@@ -139,4 +158,6 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _device(self) -> torch.device:
         if self.device != "auto":
             return torch.device(self.device)
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        return ranks.local_device() if ranks.size() > 1 else torch.device("cuda")

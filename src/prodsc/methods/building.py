@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from prodsc import losses
+from prodsc import losses, ranks
 from prodsc.errors import ParameterError
 from prodsc.losses import Objective, Term
 from prodsc.nn import (
@@ -137,6 +137,7 @@ def whiten(p: "PRODSC", network: Network) -> None:
     network.eval()
     with torch.inference_mode():
         network.whitening.fit(lambda: (network.encoder(X.to(p.device_)).flatten(1) for X in p._training_rows.chunks()))
+    ranks.agree(network.whitening.W)
 
 
 def _adam(p: "PRODSC", network: Network) -> torch.optim.Optimizer:

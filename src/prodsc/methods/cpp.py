@@ -111,7 +111,7 @@ class CPP(PRODSC):
         return [*before, joint if self.heads == "separate" else replace(joint, on_enter=None)]
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> "MembershipStep":
-        return MembershipStep(self, rows[phase.batches[t]].to(self.device_))
+        return MembershipStep(self, self._batch(rows, phase, t), phase.batches[t])
 
     def _listeners(self) -> list[Callback]:
         return []
@@ -137,8 +137,8 @@ class SharedHead(Network):
 class MembershipStep(Step):
     """X -> H -> Z, Y -> Pi of one batch."""
 
-    def __init__(self, model: CPP, X: Tensor):
-        super().__init__(model.network_, X, lambda Y: expressed(model, Y))
+    def __init__(self, model: CPP, X: Tensor, rows: np.ndarray):
+        super().__init__(model.network_, X, lambda Y: expressed(model, Y), rows)
         self.model = model
 
     @cached_property
@@ -163,7 +163,8 @@ def choose_k(model: CPP, X: Any, candidates: Sequence[int]) -> ChosenK:
     """argmin over k of the coding length of Z in the k clusters that a fitted model finds."""
     if not len(candidates):
         raise ParameterError("choose_k: candidates must hold at least one number of clusters, got none.")
-    Z, Y = model._outputs(model._new_rows(X))
+    rows = model._new_rows(X)
+    Z, Y = (torch.cat([*model._outputs(head, rows.chunks())]) for head in (model.network_.z, model.network_.y))
     lengths = {}
     for k in candidates:
         partition = spectral_partition(model.partition_.kernel, k, model.n_init, model.seed_)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prodsc import ranks
 from prodsc.data.fingerprint import fingerprint
 from prodsc.data.matrix import Rows
 from prodsc.losses import Objective
@@ -45,6 +46,18 @@ class DeepClusterer(Clusterer):
         """Batch t of a phase, with whatever the terms read."""
         raise NotImplementedError
 
+    def _batch(self, rows: Rows, phase: Phase, t: int) -> Tensor:
+        """This rank's share of batch t, on the device; from files, that of the next batch is read meanwhile."""
+        X = rows[self._share(phase, t)].to(self.device_)
+        if t + 1 < phase.steps:
+            rows.expect(self._share(phase, t + 1))
+        return X
+
+    @staticmethod
+    def _share(phase: Phase, t: int) -> np.ndarray:
+        batch = phase.batches[t]
+        return batch[ranks.share(len(batch))]
+
     def _listeners(self) -> list[Callback]:
         """Callbacks that belong to the method itself."""
         return []
@@ -59,13 +72,15 @@ class DeepClusterer(Clusterer):
             saved = load_checkpoint(checkpoint)
             self.seed_ = saved.about["seed"]  # random_state=None drew another one just now
         self.network_ = self._network(rows[slice(0, 100)]).to(self.device_)
+        ranks.agree(*self.network_.state_dict().values())
         self._prepare(rows)
         objective = self._objective()
         listening = [*self._listeners(), *callbacks]
         history = History([*objective.terms], [name for callback in listening for name in callback.columns])
         training = Training(self.network_, objective, self._phases(objective, len(rows)), history)
         with ExitStack() as stack:
-            if self.verbose:
+            stack.enter_context(ranks.global_batch_norm(self.network_))
+            if self.verbose and ranks.first():
                 listening.append(stack.enter_context(ProgressCallback()))
             if checkpoint is not None:
                 about = {

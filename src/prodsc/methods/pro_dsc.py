@@ -1,7 +1,7 @@
 """PRO-DSC as a scikit-learn estimator: a thin class over network, terms, loop and graph."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor, nn
 
+from prodsc import ranks
 from prodsc.data.matrix import Rows
+from prodsc.data.stored import StoredRows
 from prodsc.graph import CoefficientKernel, GramKernel, Kernel, spectral_partition
 from prodsc.losses import Objective, RememberedBlockDiagonal
 from prodsc.methods import model_file
+from prodsc.methods.base import LABELLED
 from prodsc.methods.building import build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
 from prodsc.nn import Network, used_dtype
@@ -35,6 +38,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     Attributes
     ----------
     labels_ : array of int, the cluster of each training row; cluster 0 is the largest.
+    confidence_ : array of float, how sure each of these labels is (after `fit`; not part of a saved model).
     history_ : dict of columns, one row per training step.
     gamma_ : the weight of self-expression at the end of training (`on_collapse="adjust"` may have lowered it).
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -125,6 +129,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.precision = precision
         self.verbose = verbose
 
+    on_ranks = True
+
     # ---- the pieces of a fit -------------------------------------------------------------------------------
 
     def _network(self, sample: Tensor) -> Network:
@@ -156,13 +162,15 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> Step:
         batch = phase.batches[t]
-        H = None
         if self.start == "whitened" and phase.name == "joint":  # then the encoder is frozen: one pass is enough
-            if self._frozen is None:
-                self._frozen = self._encoded(rows)
-            H = self._frozen[torch.from_numpy(batch)]
-        X = rows[batch].to(self.device_) if H is None else H
-        return Step(self.network_, X, lambda Y: expressed(self, Y), batch, H)
+            if isinstance(rows.array, StoredRows):  # unless the result might not fit in memory
+                H = self._encoded([self._batch(rows, phase, t)])
+            else:
+                if self._frozen is None:
+                    self._frozen = self._encoded(rows.chunks())
+                H = self._frozen[torch.from_numpy(self._share(phase, t))]
+            return Step(self.network_, H, lambda Y: expressed(self, Y), batch, H)
+        return Step(self.network_, self._batch(rows, phase, t), lambda Y: expressed(self, Y), batch)
 
     def _listeners(self) -> list[Callback]:
         return [CollapseGuard(self.on_collapse, self.eps)]  # type: ignore[arg-type]
@@ -175,13 +183,17 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _label(self, rows: Rows) -> None:
         """Cluster the landmarks, then give every row the label that `predict` would give it."""
-        _, Y = self._outputs(rows)
-        landmarks = Y
-        if len(Y) > self.max_landmarks:
-            chosen = np.random.default_rng((self.seed_, 3)).choice(len(Y), self.max_landmarks, replace=False)
-            landmarks = Y[torch.from_numpy(np.sort(chosen))]
+        chosen = np.arange(len(rows))
+        if len(rows) > self.max_landmarks:
+            chosen = np.random.default_rng((self.seed_, 3)).choice(len(rows), self.max_landmarks, replace=False)
+        landmarks = torch.cat([*self._outputs(self.network_.y, rows.chunks(np.sort(chosen)))])
+        ranks.agree(landmarks)
         partition = spectral_partition(self._kernel(landmarks), self.n_clusters, self.n_init, self.seed_)
-        self.partition_, self.labels_ = partition.ordered(partition.labels(Y))
+        ranks.agree(partition.degrees, partition.directions, partition.centres)
+        self.partition_ = partition
+        labels, confidence = (np.concatenate(parts) for parts in zip(*self._labelled(rows), strict=True))
+        self.partition_, self.labels_ = partition.ordered(labels)
+        self.confidence_ = confidence
 
     def _kernel(self, landmarks: Tensor) -> Kernel:
         if self.label_affinity == "gram":
@@ -192,17 +204,29 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each row, whatever the other rows of the call are."""
-        Y = self._y(X)
-        return self.partition_.labels(Y)
+        return np.concatenate([labels for labels, _ in self.labelled(X)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """n x k: how sure each label is, largest where `predict` puts the row."""
-        Y = self._y(X)
-        return self.partition_.probabilities(Y)
+        rows = self._new_rows(X)
+        return np.concatenate([*map(self.partition_.probabilities, self._outputs(self.network_.y, rows.chunks()))])
+
+    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return self._labelled(self._new_rows(X))
+
+    def _labelled(self, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """On several ranks each labels a share of what is in files, and all get all."""
+        for n, mine in rows.rounds(LABELLED):
+            none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.float64)  # a rank may have no rows
+            found = map(self.partition_.labels_and_confidence, self._outputs(self.network_.y, rows.chunks(mine)))
+            both = (torch.cat(parts) for parts in zip(none, *found, strict=True))
+            labels, sure = (ranks.gather(part, n) if rows.shared else part for part in both)
+            yield labels.numpy(), sure.numpy()
 
     def transform(self, X: Any) -> np.ndarray:
         """Z: unit rows, each cluster near a subspace of its own."""
-        return self._outputs(self._new_rows(X))[0].cpu().numpy()
+        rows = self._new_rows(X)
+        return torch.cat([*self._outputs(self.network_.z, rows.chunks())]).cpu().numpy()
 
     def affinity(self, X: Any) -> np.ndarray:
         """The n x n affinity that spectral clustering would see for these rows (by `label_affinity`)."""
@@ -214,24 +238,23 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return expressed(self, self._y(X)).C.cpu().numpy()
 
     def _y(self, X: Any) -> Tensor:
-        return self._outputs(self._new_rows(X))[1]
+        rows = self._new_rows(X)
+        return torch.cat([*self._outputs(self.network_.y, rows.chunks())])
 
-    def _outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Z and Y of all rows, in evaluation mode: batch normalisation then treats each row on its own."""
+    def _outputs(self, head: Callable[[Tensor], Tensor], batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """Z or Y of each batch, in evaluation mode: batch normalisation then treats each row on its own."""
         self.network_.eval()
-        parts = []
-        with torch.inference_mode():
-            for X in rows.chunks():
-                H = self.network_.encode(X.to(self.device_))
-                parts.append((self.network_.z(H), self.network_.y(H)))
-        return torch.cat([Z for Z, _ in parts]), torch.cat([Y for _, Y in parts])
+        for X in batches:
+            with torch.inference_mode():
+                found = head(self.network_.encode(X.to(self.device_)))
+            yield found
 
-    def _encoded(self, rows: Rows) -> Tensor:
-        """H of all rows, for an encoder that does not change any more."""
+    def _encoded(self, batches: Iterable[Tensor]) -> Tensor:
+        """H of all batches, for an encoder that does not change any more."""
         with torch.no_grad():
-            return torch.cat([self.network_.encode(X.to(self.device_)) for X in rows.chunks()])
+            return torch.cat([self.network_.encode(X.to(self.device_)) for X in batches])
 
-    def _takes_images(self, array: np.ndarray) -> bool:
+    def _takes_images(self, array: Any) -> bool:
         return self.encoder == "conv" or (isinstance(self.encoder, nn.Module) and array.ndim > 2)
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -44,7 +44,7 @@ def write_fit_page(
     title: str,
     model: "PRODSC",
     X: np.ndarray,
-    proba: np.ndarray,
+    proba: np.ndarray | None = None,
     *,
     facts: Mapping[str, str],
     looks: Looks | None = None,
@@ -55,22 +55,26 @@ def write_fit_page(
     tables: Sequence[Table] = (),
     other: OtherFit | None = None,
 ) -> None:
-    """`proba` is the model's predict_proba of X; `columns` names those of X, `classes` the codes in y.
+    """`proba` is the model's predict_proba of X, if it is known; else it is computed for the rows that are shown.
+
+    `columns` names those of X, `classes` the codes in y.
 
     `made` is what result.json says of the run.
     """
     looks = looks or Looks()
     looks.check(len(X))
     rows = parts.sample(len(X), MOST_SHOWN, seed=0)
-    Z = np.concatenate([model.transform(X[rows[i : i + CHUNK]]) for i in range(0, len(rows), CHUNK)])
+    pieces = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
+    Z = np.concatenate([model.transform(X[piece]) for piece in pieces])
     layout = lay_out(Z)
     k = model.n_clusters
-    best = np.argsort(-proba[rows], axis=1, kind="stable")[:, :2]
+    sure = proba[rows] if proba is not None else np.concatenate([model.predict_proba(X[piece]) for piece in pieces])
+    best = np.argsort(-sure, axis=1, kind="stable")[:, :2]
     shown = Shown(
         rows,
         layout.places,
         model.labels_[rows].astype(np.intp),
-        proba[rows].max(axis=1),
+        sure.max(axis=1),
         best[:, -1],
         np.bincount(model.labels_, minlength=k).tolist(),
         looks,

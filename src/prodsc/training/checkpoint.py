@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from prodsc import files
+from prodsc import files, ranks
 from prodsc.errors import ModelFileError
 from prodsc.training.loop import Callback, Training
 
@@ -155,16 +155,18 @@ class CheckpointCallback(Callback):
         signal.signal(number, self._handlers[number])
 
     def on_step(self, training: Training) -> None:
-        if self._stopping or time.monotonic() - self._last >= SECONDS:
+        stopping = ranks.any_of(self._stopping)  # a signal reaches ranks at different steps; they stop at the same
+        if stopping or time.monotonic() - self._last >= SECONDS:
             self.save(training)
-        if self._stopping:
+        if stopping:
             raise Interrupted(f"stopped in {training.current.name} at step {training.step} of {training.current.steps}")
 
     def on_end(self, training: Training) -> None:
         self.save(training)
 
     def save(self, training: Training) -> None:
-        save_checkpoint(self.path, training, self.about)
+        if ranks.first():
+            save_checkpoint(self.path, training, self.about)
         self._last = time.monotonic()
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from prodsc import ranks
 from prodsc.errors import TrainingError
 from prodsc.losses import LossReport, Objective
 from prodsc.nn import gradient_scaler
@@ -91,6 +92,7 @@ def train(
                 callback.on_batch(training)
             report = training.objective(training.batch, only=phase.terms)
             scaler.scale(report.total).backward()
+            ranks.sum_gradients(training.network)
             scaler.step(optimizer)
             scaler.update()
             optimizer.zero_grad()

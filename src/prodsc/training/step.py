@@ -6,13 +6,18 @@ from functools import cached_property
 import numpy as np
 from torch import Tensor
 
+from prodsc import ranks
 from prodsc.nn import Network
 from prodsc.selfexpression import SelfExpression
 from prodsc.types import Affinity, Rows, Square
 
 
 class Step:
-    """X -> H -> Z, Y -> C, A of one batch."""
+    """X -> H -> Z, Y -> C, A of one batch.
+
+    On several ranks the network sees this rank's share of the batch, and Z and Y are gathered as they are made: every
+    term is a term of the whole batch.
+    """
 
     def __init__(
         self,
@@ -22,20 +27,26 @@ class Step:
         rows: np.ndarray | None = None,
         H: Rows | None = None,
     ):
-        """`rows` are the numbers of the batch's rows in the data; a given H is that of a frozen encoder."""
-        self.network, self.X, self._express, self.rows, self._H = network, X, express, rows, H
+        """X, and H where the encoder is frozen, are this rank's share; `rows`, the numbers of its rows in the data, are
+        those of the whole batch."""
+        self.network, self._X, self._express, self.rows, self._H = network, X, express, rows, H
+        self.n = len(X) if rows is None else len(rows)
+
+    @cached_property
+    def X(self) -> Tensor:
+        return ranks.gather(self._X, self.n)
 
     @cached_property
     def H(self) -> Rows:
-        return self.network.encode(self.X) if self._H is None else self._H
+        return self.network.encode(self._X) if self._H is None else self._H
 
     @cached_property
     def Z(self) -> Rows:
-        return self.network.z(self.H)
+        return ranks.gather(self.network.z(self.H), self.n)
 
     @cached_property
     def Y(self) -> Rows:
-        return self.network.y(self.H)
+        return ranks.gather(self.network.y(self.H), self.n)
 
     @cached_property
     def _expressed(self) -> SelfExpression:
@@ -51,4 +62,4 @@ class Step:
 
     @cached_property
     def X_hat(self) -> Tensor:
-        return self.network.reconstruct(self.X)
+        return ranks.gather(self.network.reconstruct(self._X), self.n)
