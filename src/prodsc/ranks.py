@@ -213,7 +213,7 @@ def _normalised(layer: _BatchNorm, X: Tensor) -> Tensor:
         return type(layer).forward(layer, X)
     weight = layer.weight if layer.weight is not None else X.new_ones(X.shape[1])
     bias = layer.bias if layer.bias is not None else X.new_zeros(X.shape[1])
-    Y, mean, variance, count = _BatchNormOverRanks.apply(X, weight, bias, layer.eps)
+    Y, mean, variance, count = _BatchNormOverRanks.apply(X.to(weight.dtype), weight, bias, layer.eps)  # not in halves
     if layer.running_mean is not None and layer.running_var is not None:
         with torch.no_grad():
             assert layer.num_batches_tracked is not None

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from prodsc import ranks
 from prodsc.cli.shown import shown
 from prodsc.features import SHORT_NAMES, Features
 from prodsc.features import extract as extract_features
@@ -38,7 +39,8 @@ def extract(source: str, encoder: str, out: Path, quiet: bool, **options: Any) -
     """
     with shown("encode", quiet) as progress:
         found = extract_features(source, encoder, out, progress=progress, **options)
-    click.echo(_summary(found))
+    if ranks.first():
+        click.echo(_summary(found))
 
 
 def _summary(found: Features) -> str:

@@ -4,6 +4,7 @@ OUT.part holds the rows so far and OUT.part.json says how many; the finished fil
 """
 
 import io
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +16,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from prodsc import files
-from prodsc.errors import InputError, OutputError, ParameterError
+from prodsc import files, ranks
+from prodsc.data.readers import read
+from prodsc.errors import InputError, OutputError, ParameterError, RankError
 from prodsc.features.encoders import Encoder, load_encoder, resolved
 from prodsc.features.inputs import Items, Source, open_items
 from prodsc.training.checkpoint import SECONDS, Interrupted
@@ -56,7 +58,10 @@ def extract(
     restart: bool = False,
     progress: Progress | None = None,
 ) -> Features:
-    """Encode images (folder, array, file, data set) or texts (file, list); with `out`, resumable and into that file."""
+    """Encode images (folder, array, file, data set) or texts (file, list); with `out`, resumable and into that file.
+
+    On several ranks each encodes a part, the first one writes, and all get the result.
+    """
     if dtype not in get_args(Dtype):
         raise ParameterError(f"dtype={dtype!r} must be one of {', '.join(get_args(Dtype))}.")
     if batch_size < 1 or workers < 1:
@@ -112,7 +117,10 @@ class Batch:
 def encoded(
     items: Items, encoder: Encoder, start: int, batch_size: int, workers: int, dtype: Dtype, skip_bad: bool
 ) -> Iterator[Batch]:
-    """From item `start` on. The first item that cannot be loaded is an error, unless bad ones are to be skipped."""
+    """From item `start` on. The first item that cannot be loaded is an error, unless bad ones are to be skipped.
+
+    On several ranks each encodes one batch of every round, and all get all of them, in order.
+    """
     for first, loaded in _prepared(items, encoder.prepare, start, batch_size, workers):
         bad = {first + i: str(item) for i, item in enumerate(loaded) if isinstance(item, InputError)}
         if bad and not skip_bad:
@@ -120,13 +128,30 @@ def encoded(
         good = [item for item in loaded if not isinstance(item, InputError)]
         ids = [items.ids[first + i] for i in range(len(loaded)) if first + i not in bad]
         X = _finite(encoder.embed(good), dtype, ids) if good else np.empty((0, 0), dtype)
-        yield Batch(first + len(loaded), X, bad)
+        yield _of_all_ranks(Batch(first + len(loaded), X, bad), batch_size)
+
+
+def _of_all_ranks(batch: Batch, batch_size: int) -> Batch:
+    """The batches of a round as one; a rank that has nothing left to do brings an empty one."""
+    if ranks.size() == 1:
+        return batch
+    about = {"stop": batch.stop, "shape": batch.X.shape, "bad": batch.bad}
+    all_ = [json.loads(text) for text in ranks.texts(json.dumps(about))]
+    padded = np.zeros((batch_size, max(one["shape"][1] for one in all_)), batch.X.dtype)
+    padded[: len(batch.X), : batch.X.shape[1]] = batch.X
+    X = ranks.gather(torch.from_numpy(padded), batch_size * len(all_)).numpy()
+    kept = [X[i * batch_size : i * batch_size + one["shape"][0]] for i, one in enumerate(all_)]
+    bad = {int(item): why for one in all_ for item, why in one["bad"].items()}
+    return Batch(max(one["stop"] for one in all_), np.concatenate(kept), bad)
 
 
 def _prepared(
     items: Items, prepare: Callable[[Any], Any], start: int, batch_size: int, workers: int
 ) -> Iterator[tuple[int, list[Any]]]:
-    """Loaded and prepared in threads; the next batch while the encoder is busy with this one."""
+    """Loaded and prepared in threads; the next batch while the encoder is busy with this one.
+
+    On several ranks only every so many-th batch, and as many of them on each rank, the last perhaps empty.
+    """
 
     def one(i: int) -> Any:
         try:
@@ -139,11 +164,13 @@ def _prepared(
     def submitted(first: int) -> list[Future[Any]]:
         return [pool.submit(one, i) for i in range(first, min(first + batch_size, len(items)))]
 
+    rounds = range(start, len(items), batch_size * ranks.size())
+    before = batch_size * ranks.rank()  # of this rank's batch in a round
     try:
-        ahead = submitted(start)
-        for first in range(start, len(items), batch_size):
-            now, ahead = ahead, submitted(first + batch_size)
-            yield first, [future.result() for future in now]
+        ahead = submitted(start + before)
+        for first in rounds:
+            now, ahead = ahead, submitted(first + rounds.step + before)
+            yield min(first + before, len(items)), [future.result() for future in now]
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -181,8 +208,11 @@ def _into_file(
     progress: Progress | None,
     restart: bool,
 ) -> Features:
+    if not ranks.first():
+        return _for_another(out, items, batches)
     part = Part.open(out, about, restart)
     part.save()  # a place that cannot be written to shows before the encoder is loaded
+    ranks.texts(str(part.position.done))
     try:
         if part.position.done < len(items):
             for batch in batches(part.position.done):
@@ -194,6 +224,8 @@ def _into_file(
             raise _nothing(part.position.bad())
     except BaseException as stop:
         part.leave()
+        if isinstance(stop, RankError):
+            raise RankError(f"{stop} Go on with the same command.") from stop
         if isinstance(stop, KeyboardInterrupt):
             at = f"stopped at {part.position.done} of {len(items)}"
             raise Interrupted(f"{at}; go on with the same command.") from None
@@ -201,8 +233,19 @@ def _into_file(
     found = _features(items, part.array(), part.position.bad())
     written = _write(out, found, part)
     part.remove()
+    ranks.texts(json.dumps(part.position.skipped))
     X = np.load(out, mmap_mode="r") if out.suffix == ".npy" else found.X
     return replace(found, X=X, files=written)
+
+
+def _for_another(out: Path, items: Items, batches: Callable[[int], Iterator[Batch]]) -> Features:
+    """Help the first rank, which writes, and read what it has written."""
+    done = int(ranks.texts("")[0])
+    if done < len(items):
+        for _ in batches(done):
+            pass
+    bad = {int(i): why for i, why in json.loads(ranks.texts("")[0]).items()}
+    return replace(_features(items, read(out).X, bad), files=[out])
 
 
 def _features(items: Items, X: np.ndarray, bad: dict[int, str]) -> Features:
