@@ -4,8 +4,8 @@ python benchmarks/out_of_core.py [gigabytes, 6] [npy|folder|parquet ..., npy]
 
 Makes clustered rows of 4,096 numbers (as wide as embeddings of large language models) under $TMPDIR, runs the two
 commands on them, and removes everything. Memory is what the system counts as resident (VmHWM of /proc/PID/status:
-private pages, shared libraries and mapped files), so nothing is hidden in a memory map; beside it stands the private part
-(RssAnon).
+private pages, shared libraries and mapped files), so nothing is hidden in a memory map; beside it stands the private
+part (RssAnon).
 """
 
 import os
