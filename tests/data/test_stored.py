@@ -265,8 +265,8 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path, monkeypatch):
     with Peak(daemon=True) as labelling:
         found = sum(len(labels) for labels, _ in model.labelled(tmp_path))
     assert found == n
-    assert fitting.grew < 60, fitting.grew
-    assert labelling.grew < 60, labelling.grew
+    assert fitting.grew < 100, fitting.grew
+    assert labelling.grew < 100, labelling.grew
 
 
 def test_part_is_only_of_a_whole_map(tmp_path):
