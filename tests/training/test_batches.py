@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from prodsc.training import Batches
+from prodsc.training.batches import shuffled
 
 
 def test_an_epoch_shows_each_row_at_most_once_and_drops_the_rest():
@@ -33,3 +34,26 @@ def test_exact_multiples(rows, size):
     batches = Batches(rows, size, (0,))
     seen = np.concatenate([batches[t] for t in range(batches.per_epoch)])
     np.testing.assert_array_equal(np.sort(seen), np.arange(rows))
+
+
+@pytest.mark.parametrize("n", [2, 3, 17, 64, 1000, 4097])
+def test_an_order_that_is_computed_has_every_row_once(n):
+    order = shuffled(np.arange(n), n, (5, 0))
+    assert sorted(order.tolist()) == list(range(n))
+    np.testing.assert_array_equal(shuffled(np.array([n - 1, 0]), n, (5, 0)), order[[n - 1, 0]])
+    if n > 20:
+        assert (order != shuffled(np.arange(n), n, (6, 0))).mean() > 0.9
+        assert abs(np.corrcoef(np.arange(n), order)[0, 1]) < 4 / n**0.5  # neighbours are strangers
+
+
+def test_more_rows_than_are_listed(monkeypatch):
+    monkeypatch.setattr("prodsc.training.batches.LISTED", 50)
+    batches = Batches(103, 10, (0, 1))
+    first = [batches[t] for t in range(10)]
+    assert len({int(row) for batch in first for row in batch}) == 100
+    assert all((np.diff(batch) > 0).all() for batch in first)
+    np.testing.assert_array_equal(Batches(103, 10, (0, 1))[7], first[7])
+    assert {*batches[10].tolist()} != {*first[0].tolist()}
+    huge = Batches(10**9, 1024, (0, 1))
+    assert huge[976_561].max() < 10**9
+    assert len(np.unique(huge[3])) == 1024
