@@ -30,7 +30,7 @@ def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwri
     model = load(run)
     with shown("convert") as progress:
         data = read(file, labels=labels, progress=progress)
-    found = np.empty(len(data.X), np.int64)
+    found = np.empty(len(data.X) if data.y is not None else 0, np.int64)
     parts = _kept(model.labelled(as_array(data.X)), found)
     if not ranks.first():
         for _ in parts:  # ranks label together, the first one writes
@@ -39,7 +39,7 @@ def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwri
         sys.stdout.writelines(label_lines(parts))
     else:
         write_labels(out, parts)
-        click.echo(f"{len(found)} rows labelled: {out}", err=True)
+        click.echo(f"{len(data.X)} rows labelled: {out}", err=True)
     if data.y is not None and ranks.first():
         click.echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, found).items()), err=True)
 
@@ -48,9 +48,10 @@ Labelled = tuple[np.ndarray, np.ndarray]
 
 
 def _kept(parts: Iterable[Labelled], found: np.ndarray) -> Iterator[Labelled]:
-    """The same parts, the labels also written into `found`, to be scored."""
+    """The same parts, the labels also written into `found`, where there is room: only what is scored is kept."""
     done = 0
     for labels, sure in parts:
-        found[done : done + len(labels)] = labels
+        if len(found):
+            found[done : done + len(labels)] = labels
         done += len(labels)
         yield labels, sure
