@@ -145,7 +145,18 @@ def measure(gigabytes: float = 6, kinds: tuple[str, ...] = ("npy",)) -> list[tup
             path = make(kind, folder, n)
             print(f"{kind}: {n:,} x {WIDTH:,} made in {time.perf_counter() - began:.0f} s", flush=True)
             run, aim = folder / "run", f"under {AIM_MB} MB"
-            fit = ("fit", path, "-k", CLUSTERS, "--out", run, "--epochs", 1)
+            fit = (
+                "fit",
+                path,
+                "-k",
+                CLUSTERS,
+                "--out",
+                run,
+                "--epochs",
+                1,
+                "--hidden-size",
+                128,
+            )  # minutes, not an hour
             for words in (fit, ("predict", run, path, "-o", folder / "labels.csv")):
                 seconds, resident, private = command(*words, cache=folder / "cache")
                 shown = f"{resident:.0f} MB resident ({private:.0f} private), {seconds:.0f} s"

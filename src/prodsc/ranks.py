@@ -5,6 +5,8 @@ rank sees the loss of the global batch. With one process every function here is 
 """
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -35,6 +37,14 @@ def join() -> None:
         dist.init_process_group(backend, store=_store, rank=number, world_size=count, timeout=wait)
     if torch.cuda.is_available():
         torch.cuda.set_device(local_device())
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _ended)
+
+
+def _ended(*_: object) -> None:
+    """torchrun sends SIGTERM to all when one has failed; the first to hear of it must live to say so."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise RankError(f"rank {rank()} of {size()} was told to stop, as all are when another process of a run has failed.")
 
 
 def leave() -> None:
@@ -68,6 +78,7 @@ def may_speak() -> bool:
     """True for the first rank that asks: what ends a run is said once, by whoever knows it first."""
     if not joined() or _store is None:
         return first()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this rank is ending; torchrun need not tell it to
     try:
         return _store.add(f"prodsc/said/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", 1) == 1
     except RuntimeError:  # who kept the store is gone, so nobody else has said it
