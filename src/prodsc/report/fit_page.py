@@ -87,7 +87,7 @@ def write_fit_page(
     if y is not None:
         codes, names = _codes(y, classes)
         shown = replace(shown, truth=codes[rows], classes=names)
-        section, pairs = _known(shown, model.labels_, codes, tables)
+        section, pairs = _known(shown, model.labels_, codes, tables, other)
         sections.append(section)
         needed += pairs
     if other is not None:
@@ -224,7 +224,7 @@ def _predicted(found: Diagnosis) -> list[Picture]:
 
 
 def _known(
-    shown: Shown, labels: NDArray[np.intp], codes: NDArray[np.intp], tables: Sequence[Table]
+    shown: Shown, labels: NDArray[np.intp], codes: NDArray[np.intp], tables: Sequence[Table], other: OtherFit | None
 ) -> tuple[Section, list[int]]:
     matched = agreement(labels, codes, len(shown.sizes))
     spread = resampled(matched.counts)
@@ -234,10 +234,14 @@ def _known(
         "NMI": "information that clusters and classes share; 0 none, 1 all",
         "ARI": "pairs of rows on which both agree, corrected for chance",
     }
+    beside = metrics.scores(codes, other.labels) if other is not None else {}
     table = Table(
-        "Scores of this fit",
-        ["score", "value", "what it is"],
-        [[name, f"{value:.3f} ± {spread[name]:.3f}", meaning[name]] for name, value in found.items()],
+        "Scores",
+        ["score", "this fit", *(["the other fit"] if beside else []), "what it is"],
+        [
+            [name, f"{value:.3f} ± {spread[name]:.3f}", *([f"{beside[name]:.3f}"] if beside else []), meaning[name]]
+            for name, value in found.items()
+        ],
     )
     assert shown.truth is not None
     pairs = worst_pairs(matched, shown.labels, shown.truth, shown.confidence)
