@@ -64,7 +64,7 @@ def accuracy_of_labels(name: str) -> list[Row]:
     found = bench_labels.accuracy_lost(name)
     text = (
         f"{found['lost']:+.2f} points: exact {found['exact']:.2f} in {found['exact seconds']:.1f} s, "
-        f"landmarks {found['landmarks']:.2f} in {found['seconds']:.1f} s"
+        f"{found['n_landmarks']:.0f} landmarks {found['landmarks']:.2f} in {found['seconds']:.1f} s"
     )
     return [Row(f"ACC lost by landmarks, {name}", text, "0.5 points", found["lost"] <= 0.5)]
 
@@ -142,11 +142,11 @@ def main(names: list[str]) -> None:
     unknown = [name for name in names if name not in MEASUREMENTS]
     if unknown:
         sys.exit(f"there is no measurement '{unknown[0]}'. Known: {', '.join(MEASUREMENTS)}.")
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     for name in names or MEASUREMENTS:
         rows = measured(name)
         for row in rows:
             print(f"{row.name}: {row.measured} (aim {row.aim}: {'met' if row.met else 'NOT MET'})", flush=True)
+        kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}  # again: another process may have added to it
         kept[name] = {"rows": rows, "when": time.strftime("%Y-%m-%d %H:%M"), "machine": machine()}
         files.write_text(KEPT, json.dumps(kept, indent=1) + "\n")
         files.write_text(PAGE, page(kept))

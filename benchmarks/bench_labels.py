@@ -53,6 +53,7 @@ def accuracy_lost(name: str) -> dict[str, float]:
         "lost": scores[0] - scores[1],
         "exact": scores[0],
         "landmarks": scores[1],
+        "n_landmarks": m,
         "exact seconds": seconds[0],
         "seconds": seconds[1],
     }
