@@ -75,7 +75,8 @@ def alignment(
         right.set_ylim(min(-0.03, float(np.nan_to_num(r).min())), 1.05)
         low.set(ylim=max(float(g.max()), 1e-9) * np.array([1e-4, 2]), yscale="log")  # what is below counts as zero
         last.set_ylim(bottom=min(0.0, float(m.min())))
-        last.legend(loc="lower right", ncols=1 + len(shown) // 5, title="epoch, (b) to (d)")
+        frame: Any = {"frameon": True, "facecolor": "white", "edgecolor": "none", "framealpha": 1}
+        last.legend(loc="lower right", ncols=1 + len(shown) // 5, title="epoch, (b) to (d)", **frame)
         return _described(
             figure,
             "Do G = Z'Z and M = (I−C)(I−C)' align in training?",
@@ -319,7 +320,13 @@ def _scatter_3d(axes: Any, U: parts.Floats, labels: NDArray[np.intp], chosen: Se
     points = np.pad(U @ np.linalg.svd(U, full_matrices=False)[2][:3].T, ((0, 0), (0, 2)))[:, :3]
     lines = np.array([np.linalg.svd(points[labels == c], full_matrices=False)[2][0] for c in chosen])
     for c, line, marker in zip(chosen, lines, "o^s", strict=False):
-        look: Any = {"color": cluster_colour(c), "marker": marker, "s": 14, "alpha": 0.55, "lw": 0}
+        look: Any = {
+            "color": cluster_colour(c),
+            "marker": marker,
+            "s": float(np.clip(4000 / len(U), 14, 40)),
+            "alpha": 0.6,
+            "lw": 0,
+        }
         axes.scatter(*points[labels == c].T, label=f"{what} {c}", **look)
         axes.plot(*np.outer(line, [-1, 1]), color=cluster_colour(c), lw=1.4)
     cosines = np.abs(lines @ lines.T)[np.triu_indices(len(chosen), 1)]
