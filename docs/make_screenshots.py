@@ -53,7 +53,7 @@ def pictures(browser: Chromium, report: Path) -> None:
     left, top = page.run("(({left, top}) => [left, top])(marks.getBoundingClientRect())")
     x, y = page.run(f"report.place({ROW})")
     page.mouse("mouseMoved", left + x, top + y)
-    take(page, "map", "report.png", height=880)
+    take(page, "map", "report.png", height=870)
     show(page, "clusters")
     take(page, "clusters", "clusters.png", height=500)
 
