@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from prodsc import PRODSC, metrics, theory
 from prodsc.training import Callback, Training
@@ -34,7 +35,8 @@ class Looks(Callback):
             return
         rows = self.model._rows(self.X)
         self.model._label(rows)
-        rank = float(theory.effective_rank(self.model._outputs(rows)[0]))
+        Z = torch.cat([*self.model._outputs(self.model.network_.z, rows.chunks())])
+        rank = float(theory.effective_rank(Z))
         self.found[training.step] = {
             **metrics.scores(self.y, self.model.labels_),
             **training.history.last(),
