@@ -7,6 +7,7 @@ machine does not count. Results go to docs/bench.json, each with its date, and d
 measurement, write a function that returns rows and give it a line in MEASUREMENTS.
 """
 
+import contextlib
 import json
 import os
 import platform
@@ -93,6 +94,28 @@ def time_to_accuracy(name: str) -> list[Row]:
     return [Row(f"time to the published schedule's ACC, {name}", text, "5x", reached and found["ratio"] >= 5)]
 
 
+def out_of_core() -> list[Row]:
+    """A file of 6 GB is made and removed; fit and predict run as a user runs them. Seconds are of the wall here."""
+    import out_of_core
+
+    with contextlib.redirect_stdout(sys.stderr):
+        return [Row(*row) for row in out_of_core.measure()]
+
+
+def two_processes() -> list[Row]:
+    import bench_ranks
+
+    return [
+        Row(
+            f"weights of two gloo processes - of one, {steps} steps",
+            f"{two:.1e} (one weight moved by 1e-7: {nudged:.1e})",
+            "1e-5",
+            two <= 1e-5,
+        )
+        for steps, (two, nudged) in bench_ranks.differences().items()
+    ]
+
+
 MEASUREMENTS: dict[str, Callable[[], list[Row]]] = {
     "step-1": lambda: step("step, n 1024, d 128, k 10"),
     "step-2": lambda: step("step, n 1500, d 128, k 100"),
@@ -104,6 +127,8 @@ MEASUREMENTS: dict[str, Callable[[], list[Row]]] = {
     "predict": predict,
     "accuracy-orl": lambda: time_to_accuracy("orl"),
     "accuracy-cifar10": lambda: time_to_accuracy("cifar10_efflite0"),
+    "out-of-core": out_of_core,
+    "two-processes": two_processes,
 }
 
 
