@@ -21,7 +21,7 @@ from prodsc.errors import InputError
 FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
 LABEL_NAMES = ("y", "ys", "labels", "label", "gnd", "Y", "target", "targets")
 EXACT_IN_FLOAT32 = 2**24  # every whole number up to here is a float32
-ROWS_AT_A_TIME = 8192
+ROWS_AT_A_TIME = 2048
 LARGE = 2**28  # bytes: a larger matrix is not held in memory but converted to rows on disk, once
 BUFFER = 2**20  # bytes read of a column at a time; without one pyarrow takes a whole row group
 
