@@ -134,7 +134,7 @@ def _cost(dataset: str, seed: int) -> list[Trial]:
     k = {"n_clusters": classes_of(dataset)}
     return [
         Trial(dataset, "sedsc", seed, few | {"on_collapse": "ignore"}, measure="cost"),
-        Trial(dataset, "temi", seed, k | {"warmup_epochs": 0, "epochs": 2}, measure="cost"),
+        Trial(dataset, "temi", seed, k | {"warmup_epochs": 0, "epochs": 3}, measure="cost"),
         Trial(dataset, "cpp", seed, k | {"epochs": 4, "warmup_steps": 1}, measure="cost"),
         Trial(dataset, "pro-dsc", seed, few, measure="cost"),
     ]
