@@ -38,7 +38,7 @@ def sensitivity(gammas: Sequence[float], betas: Sequence[float], acc: ArrayLike)
         axes.set(xlabel="β: weight of the regulariser of C", ylabel="γ: weight of self-expression")
         figure.colorbar(image, ax=axes, label="ACC, % of rows in the right cluster")
         figure.suptitle("How much do the weights matter?")
-        parts.note(figure, "One cell per pair of weights. Even brightness means that a guess is as good as a search.")
+        parts.note(figure, "Even brightness would mean that a guess is as good as a search.")
         figure.set_label(f"Heat map of ACC from {np.nanmin(scores):.1f} to {np.nanmax(scores):.1f} %.")
     return figure
 
