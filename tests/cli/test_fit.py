@@ -107,7 +107,7 @@ def test_predict(finished, data):
     assert labels_in(out) == PRODSC.load(run).predict(np.load(data / "new.npy")).tolist()
     assert "exists" in sentence(prodsc("predict", run, data / "new.npy", "-o", out))
     printed = prodsc("predict", run, data / "new.npy")
-    assert printed.stdout.splitlines()[0] == "row,label,confidence"
+    assert printed.stdout.splitlines()[0] == "row,label,confidence,outlier"
     assert len(printed.stdout.splitlines()) == 21
     np.save(data / "wide.npy", np.ones((4, 13)))
     assert "X has 13 features, but PRODSC is expecting 12" in sentence(prodsc("predict", run, data / "wide.npy"))

@@ -24,7 +24,7 @@ from prodsc.metrics import scores
 @click.option("--labels", help="Known labels, to score with: an array or column of FILE, or another file.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwrite: bool) -> None:
-    """Label the rows of FILE with the model in RUN: row, label, confidence."""
+    """Label the rows of FILE with the model in RUN: row, label, confidence, outlier score."""
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
     model = load(run)
@@ -44,14 +44,11 @@ def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwri
         click.echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, found).items()), err=True)
 
 
-Labelled = tuple[np.ndarray, np.ndarray]
-
-
-def _kept(parts: Iterable[Labelled], found: np.ndarray) -> Iterator[Labelled]:
+def _kept(parts: Iterable[tuple[np.ndarray, ...]], found: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """The same parts, the labels also written into `found`, where there is room: only what is scored is kept."""
     done = 0
-    for labels, sure in parts:
+    for part in parts:
         if len(found):
-            found[done : done + len(labels)] = labels
-        done += len(labels)
-        yield labels, sure
+            found[done : done + len(part[0])] = part[0]
+        done += len(part[0])
+        yield part

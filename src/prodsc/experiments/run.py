@@ -144,7 +144,7 @@ def rows_of(request: Request, progress: Progress | None = None) -> DataFile:
 
 
 def write_results(request: Request, data: DataFile, model: PRODSC, began: float) -> Result:
-    write_labels(request.out / LABELS, [(model.labels_, model.confidence_)])
+    write_labels(request.out / LABELS, [(model.labels_, model.confidence_, model.outlier_score_)])
     model.save(request.out)
     files.write_text(request.out / HISTORY, history_csv(model.history_))
     found = scores(data.y, model.labels_) if data.y is not None else None
@@ -228,18 +228,20 @@ def class_names(path: Path) -> list[str] | None:
     return None if names is None or names.ndim != 1 else [str(name) for name in names]
 
 
-def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
-    """labels.csv from labels and how sure they are, as they come."""
+def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]]) -> None:
+    """labels.csv from what `labelled` gives, as it comes."""
     with files.atomic(path) as part, part.open("w", encoding="utf-8") as file:
         file.writelines(label_lines(parts))
 
 
-def label_lines(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[str]:
-    yield "row,label,confidence\n"
+def label_lines(parts: Iterable[tuple[np.ndarray, ...]]) -> Iterator[str]:
+    """A line for each row: its label, how sure it is, and its outlier score where the method has one."""
     row = 0
-    for labels, confidence in parts:
-        for label, sure in zip(labels.tolist(), confidence.tolist(), strict=True):
-            yield f"{row},{label},{sure:.4f}\n"
+    for labels, *numbers in parts:
+        if row == 0:
+            yield ",".join(["row", "label", "confidence", "outlier"][: 2 + len(numbers)]) + "\n"
+        for label, *values in zip(labels.tolist(), *(column.tolist() for column in numbers), strict=True):
+            yield f"{row},{label}{''.join(f',{value:.4f}' for value in values)}\n"
             row += 1
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from prodsc.selfexpression import gram, potentials, self_expression
+from prodsc.selfexpression import CoefficientForm, gram, potentials, self_expression
 from prodsc.types import Affinity, Rows
 
 COINCIDENT = 1e-6  # two unit rows in float32 with 1 - |<y, y'>| below this are one point
@@ -52,15 +52,27 @@ class CoefficientKernel:
         return self_expression(self.landmarks, self.eta, "sinkhorn", self.half_steps).A
 
     def rows(self, Y: Rows) -> Tensor:
-        K = (Y @ self.landmarks.T).abs() / self.eta
+        P, P_transposed = self._scaled((Y @ self.landmarks.T).abs() / self.eta)
+        return (P + P_transposed) / 2
+
+    def coefficients(self, Y: Rows, form: CoefficientForm) -> Tensor:
+        """The column of C that expresses each row of Y by the landmarks, as rows."""
+        S = Y @ self.landmarks.T
+        P, P_transposed = self._scaled(S.abs() / self.eta)
+        return S.sign() * ((P + P_transposed) / 2 if form == "symmetric" else P_transposed)
+
+    def _scaled(self, K: Tensor) -> tuple[Tensor, Tensor]:
+        """Of P the row and the column of each new row, where K is its affinity with the landmarks before scaling."""
         nearest, where = K.max(dim=1)
         known = nearest > (1 - COINCIDENT) / self.eta  # the row is itself a landmark: do not count it twice
         oneself = torch.where(known, -torch.inf, 1 / self.eta)
         own = [torch.zeros_like(nearest)]
         for scaling in self.chain[:-1]:
             own.append(-torch.logsumexp(torch.cat([K + scaling, (oneself + own[-1])[:, None]], dim=1), dim=1))
-        P = torch.exp(K + own[-1][:, None] + self.chain[-2])
-        P_transposed = torch.exp(K + own[-2][:, None] + self.chain[-1])
-        A = (P + P_transposed) / 2
         # No point expresses itself. Its nearest copy is left out; other points that coincide with it count.
-        return A * (1 - one_hot(where, A.shape[1]).to(A) * known.to(A)[:, None])
+        K = torch.where(one_hot(where, K.shape[1]).bool() & known[:, None], -torch.inf, K)
+        last, before = (
+            torch.exp(K + own[-1][:, None] + self.chain[-2]),
+            torch.exp(K + own[-2][:, None] + self.chain[-1]),
+        )
+        return (last, before) if self.half_steps % 2 else (before, last)  # an odd number ends on rows

@@ -66,7 +66,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """labels_ after fit(X)."""
         return self.fit(X, **fit_params).labels_
 
-    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
         """Labels and how sure they are, some rows after the other: for more rows than memory has room for."""
         array = as_array(X)
         for start in range(0, len(array), LABELLED):

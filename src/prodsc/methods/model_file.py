@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from prodsc import files
 from prodsc._version import __version__
 from prodsc.errors import ModelFileError, ParameterError
-from prodsc.graph import Kernel, Partition
+from prodsc.graph import Expression, Kernel, Partition
 from prodsc.training.checkpoint import read_safetensors
 
 if TYPE_CHECKING:
@@ -132,6 +132,23 @@ def restore_partition(
 ) -> Partition:
     parts = {name: tensor.to(device) for name, tensor in under("partition", tensors).items()}
     return Partition(kernel(parts.pop("landmarks")), **parts, variance=facts["variance"], inertia=facts["inertia"])
+
+
+def expression_state(expression: Expression | None) -> dict[str, Tensor]:
+    if expression is None:
+        return {}
+    return {
+        "expression/Y": expression.kernel.landmarks,
+        "expression/Z": expression.Z,
+        "expression/quantiles": torch.from_numpy(expression.quantiles),
+    }
+
+
+def restore_expression(
+    make: Callable[[Tensor, Tensor, np.ndarray], Expression], tensors: dict[str, Tensor], device: torch.device
+) -> Expression | None:
+    parts = under("expression", tensors)  # none in a model saved before there were outlier scores
+    return make(parts["Y"].to(device), parts["Z"].to(device), parts["quantiles"].numpy()) if parts else None
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,9 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from itertools import starmap
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,7 +15,8 @@ from torch import Tensor, nn
 from prodsc import ranks
 from prodsc.data.matrix import Rows
 from prodsc.data.stored import StoredRows
-from prodsc.graph import CoefficientKernel, GramKernel, Kernel, spectral_partition
+from prodsc.errors import ModelFileError
+from prodsc.graph import CoefficientKernel, Expression, GramKernel, Kernel, expressing, quantiles, spectral_partition
 from prodsc.losses import Objective, RememberedBlockDiagonal
 from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
@@ -22,6 +25,8 @@ from prodsc.methods.deep import DeepClusterer
 from prodsc.nn import Network, used_dtype
 from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
+
+Found = TypeVar("Found")
 
 
 class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
@@ -39,6 +44,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     ----------
     labels_ : array of int, the cluster of each training row; cluster 0 is the largest.
     confidence_ : array of float, how sure each of these labels is (after `fit`; not part of a saved model).
+    outlier_score_ : array of float, `outlier_score` of the training rows (likewise).
     history_ : dict of columns, one row per training step.
     gamma_ : the weight of self-expression at the end of training (`on_collapse="adjust"` may have lowered it).
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -130,6 +136,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.verbose = verbose
 
     on_ranks = True
+    expression_: Any  # what `outlier_score` needs; None in a model saved before there was one
 
     # ---- the pieces of a fit -------------------------------------------------------------------------------
 
@@ -186,42 +193,71 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         chosen = np.arange(len(rows))
         if len(rows) > self.max_landmarks:
             chosen = np.random.default_rng((self.seed_, 3)).choice(len(rows), self.max_landmarks, replace=False)
-        landmarks = torch.cat([*self._outputs(self.network_.y, rows.chunks(np.sort(chosen)))])
-        ranks.agree(landmarks)
+        both = zip(*self._outputs(self._y_and_z, rows.chunks(np.sort(chosen))), strict=True)
+        landmarks, Z = map(torch.cat, both)
+        ranks.agree(landmarks, Z)
         partition = spectral_partition(self._kernel(landmarks), self.n_clusters, self.n_init, self.seed_)
         ranks.agree(partition.degrees, partition.directions, partition.centres)
         self.partition_ = partition
-        labels, confidence = (np.concatenate(parts) for parts in zip(*self._labelled(rows), strict=True))
+        some = expressing(len(landmarks), self.seed_)
+        self.expression_ = self._expression(landmarks[some], Z[some], np.zeros(0))
+        labels, confidence, residuals = (np.concatenate(p) for p in zip(*self._labelled(rows, True), strict=True))
         self.partition_, self.labels_ = partition.ordered(labels)
         self.confidence_ = confidence
+        self.expression_ = replace(self.expression_, quantiles=quantiles(residuals))
+        self.outlier_score_ = self.expression_.scores(residuals)
 
     def _kernel(self, landmarks: Tensor) -> Kernel:
         if self.label_affinity == "gram":
             return GramKernel(landmarks)
+        return self._coefficient_kernel(landmarks)
+
+    def _coefficient_kernel(self, landmarks: Tensor) -> CoefficientKernel:
         return CoefficientKernel(landmarks, self.eta, 1 if self.normaliser == "softmax" else self.half_steps)
+
+    def _expression(self, Y: Tensor, Z: Tensor, quantiles: np.ndarray) -> Expression:
+        return Expression(self._coefficient_kernel(Y), Z, self.coefficient_form, quantiles)  # type: ignore[arg-type]
 
     # ---- use -----------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each row, whatever the other rows of the call are."""
-        return np.concatenate([labels for labels, _ in self.labelled(X)])
+        return np.concatenate([found[0] for found in self._labelled(self._new_rows(X))])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """n x k: how sure each label is, largest where `predict` puts the row."""
         rows = self._new_rows(X)
         return np.concatenate([*map(self.partition_.probabilities, self._outputs(self.network_.y, rows.chunks()))])
 
-    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        return self._labelled(self._new_rows(X))
+    def outlier_score(self, X: Any, *, raw: bool = False) -> np.ndarray:
+        """How badly each row is expressed by the training data: the share of training rows that are better expressed.
 
-    def _labelled(self, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """On several ranks each labels a share of what is in files, and all get all."""
-        for n, mine in rows.rounds(LABELLED):
-            none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.float64)  # a rank may have no rows
-            found = map(self.partition_.labels_and_confidence, self._outputs(self.network_.y, rows.chunks(mine)))
-            both = (torch.cat(parts) for parts in zip(none, *found, strict=True))
-            labels, sure = (ranks.gather(part, n) if rows.shared else part for part in both)
-            yield labels.numpy(), sure.numpy()
+        `raw` gives the residual ||z - sum_j c_j z_j|| itself, which also tells apart rows worse than all of training.
+        """
+        if self.expression_ is None:
+            raise ModelFileError("this model was saved before rows had outlier scores. Fit it again.")
+        residuals = np.concatenate([found[2] for found in self._labelled(self._new_rows(X), True)])
+        return residuals if raw else self.expression_.scores(residuals)
+
+    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
+        """Labels, how sure they are, and outlier scores, some rows after the other."""
+        for labels, sure, *residuals in self._labelled(self._new_rows(X), self.expression_ is not None):
+            yield labels, sure, *(self.expression_.scores(some) for some in residuals)
+
+    def _labelled(self, rows: Rows, residuals: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
+        """Labels, confidence and, if asked for, residuals. On several ranks each labels a share of what is in files,
+        and all get all."""
+
+        def found(Y: Tensor, Z: Tensor) -> tuple[Tensor, ...]:
+            both = self.partition_.labels_and_confidence(Y)
+            return (*both, self.expression_.residuals(Y, Z).double().cpu()) if residuals else both
+
+        heads = self._y_and_z if residuals else lambda H: (self.network_.y(H), H)
+        none = (torch.zeros(0, dtype=torch.long), *[torch.zeros(0, dtype=torch.float64)] * (1 + residuals))
+        for n, mine in rows.rounds(LABELLED):  # a rank may have no rows
+            parts = zip(none, *starmap(found, self._outputs(heads, rows.chunks(mine))), strict=True)
+            all_parts = map(torch.cat, parts)
+            yield tuple((ranks.gather(part, n) if rows.shared else part).numpy() for part in all_parts)
 
     def transform(self, X: Any) -> np.ndarray:
         """Z: unit rows, each cluster near a subspace of its own."""
@@ -241,8 +277,11 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         rows = self._new_rows(X)
         return torch.cat([*self._outputs(self.network_.y, rows.chunks())])
 
-    def _outputs(self, head: Callable[[Tensor], Tensor], batches: Iterable[Tensor]) -> Iterator[Tensor]:
-        """Z or Y of each batch, in evaluation mode: batch normalisation then treats each row on its own."""
+    def _y_and_z(self, H: Tensor) -> tuple[Tensor, Tensor]:
+        return self.network_.y(H), self.network_.z(H)
+
+    def _outputs(self, head: Callable[[Tensor], Found], batches: Iterable[Tensor]) -> Iterator[Found]:
+        """Z, Y or both of each batch, in evaluation mode: batch normalisation then treats each row on its own."""
         self.network_.eval()
         for X in batches:
             with torch.inference_mode():
@@ -260,12 +299,14 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super()._state()
         of_partition, about_partition = model_file.partition_state(self.partition_)
-        return tensors | of_partition, facts | about_partition | {"gamma": self.gamma_}
+        of_expression = model_file.expression_state(self.expression_)
+        return tensors | of_partition | of_expression, facts | about_partition | {"gamma": self.gamma_}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.gamma_ = facts["gamma"]
         self.partition_ = model_file.restore_partition(self._kernel, tensors, facts, self.device_)
+        self.expression_ = model_file.restore_expression(self._expression, tensors, self.device_)
 
     @property
     def _n_features_out(self) -> int:
