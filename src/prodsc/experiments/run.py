@@ -153,7 +153,7 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
         notes.append(f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and say nothing.")
     result = Result(
         request.out,
-        np.bincount(model.labels_, minlength=model.n_clusters).tolist(),
+        np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
         found,
         time.monotonic() - began,
         peak_memory_mb(),
@@ -215,7 +215,7 @@ def write_report(request: Request, data: DataFile, model: PRODSC, made: dict[str
     facts = {
         "file": str(request.file),
         "rows x columns" if columns else "rows": f"{len(data.X):,}{columns}",
-        "clusters": str(model.n_clusters),
+        "clusters": str(model.n_clusters_),
     }
     title = f"Clusters of {request.file.name}"
     names: dict[str, Any] = {"columns": data.columns, "classes": class_names(data.path)}

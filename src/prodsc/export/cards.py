@@ -58,7 +58,7 @@ def card_text(
     array, about = as_array(X), about or {}
     data = about.get("data", {})
     name = title or (Path(data["file"]).name if data else "a feature matrix")
-    sizes = np.bincount(model.labels_, minlength=model.n_clusters)
+    sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
     shape = " x ".join(f"{n:,}" for n in array.shape)
     kind = type(model).__name__
     used = about.get("used", {})
@@ -140,7 +140,7 @@ def _use(kind: str, folder: str | Path, array: np.ndarray, version: str) -> str:
 
 def _limits(model: Any, array: np.ndarray) -> list[str]:
     lines = [
-        f"The number of clusters, {model.n_clusters}, was chosen by a person and not found in the data.",
+        f"The number of clusters, {model.n_clusters_}, was chosen by a person and not found in the data.",
         "Every row gets a cluster, also one that is like none of them; a low confidence is the only sign.",
         "Confidence is a distance turned into a probability. It is not calibrated.",
         "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "

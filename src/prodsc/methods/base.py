@@ -31,12 +31,14 @@ class Clusterer(ClusterMixin, BaseEstimator):
     representation `transform`.
     """
 
-    n_clusters: int
+    n_clusters: int | str  # as it was given; `n_clusters_` is the number
     scaling: str
     random_state: Any
     device: str
     verbose: int
     on_ranks = False  # can a fit run on several processes?
+    estimates_k = False  # does it take n_clusters="auto"?
+    n_clusters_: int  # the number of clusters of a fit, given or estimated
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
 
     def fit(
@@ -47,7 +49,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         With a `checkpoint` path the state of training is saved there every few seconds and on Ctrl-C, and a fit that
         finds the file goes on from it to the same labels; a method without training has nothing to save.
         """
-        check_parameters(self.get_params(deep=False), type(self).__name__)
+        self._check_parameters()
         if ranks.size() > 1 and not self.on_ranks:
             raise ParameterError(f"{type(self).__name__} fits in one process only; start it without torchrun.")
         array = self._checked(X, reset=True)
@@ -55,8 +57,14 @@ class Clusterer(ClusterMixin, BaseEstimator):
         ranks.agree(seed)  # random_state=None draws another one in every process
         self.seed_ = int(seed)
         self.device_ = self._device()
-        self._fit(self._rows(array), callbacks, None if checkpoint is None else Path(checkpoint))
+        rows = self._rows(array)
+        self.n_clusters_ = self._number_of_clusters(rows)
+        self._fit(rows, callbacks, None if checkpoint is None else Path(checkpoint))
         return self
+
+    def _number_of_clusters(self, rows: Rows) -> int:
+        """k of this fit; a method that `estimates_k` overrides this for "auto"."""
+        return int(self.n_clusters)
 
     def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         """Set `labels_` and what else the method learns."""
@@ -75,8 +83,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def check(self, X: Any) -> None:
         """Raise what `fit(X)` would raise or warn of for these parameters and data, without training."""
-        check_parameters(self.get_params(deep=False), type(self).__name__)
+        self._check_parameters()
         self._checked(X, reset=True, strict=True)
+
+    def _check_parameters(self) -> None:
+        check_parameters(self.get_params(deep=False), type(self).__name__)
+        if isinstance(self.n_clusters, str) and not self.estimates_k:
+            raise ParameterError(
+                f"{type(self).__name__}: n_clusters must be a whole number of at least 1, got {self.n_clusters!r}; "
+                "only PRODSC takes that. Estimate a number first, with `prodsc k FILE` or prodsc.estimate_k(X)."
+            )
 
     # ---- files ---------------------------------------------------------------------------------------------
 
@@ -119,7 +135,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
             validate_data(self, names, reset=reset, skip_check_array=True)
         except ValueError as error:
             raise InputError(str(error)) from error
-        if reset and len(array) < max(2, self.n_clusters):
+        least = 2 if isinstance(self.n_clusters, str) else max(2, self.n_clusters)
+        if reset and len(array) < least:
             raise InputError(
                 f"X has {len(array)} rows (n_samples={len(array)}), fewer than n_clusters={self.n_clusters} or fewer "
                 "than 2. Lower n_clusters or give more rows."

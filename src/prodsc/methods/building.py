@@ -81,7 +81,7 @@ def used_gamma(p: "PRODSC", n: int) -> float:
 
 def build_objective(p: "PRODSC", gamma: float) -> Objective[Step]:
     """The list of terms that makes the method; a term called 'none' is not in it."""
-    k = p.regulariser_k or p.n_clusters
+    k = p.regulariser_k or p.n_clusters_
     anti_collapse: dict[str, Term[Step]] = {
         "coding-rate": Term(
             "coding_rate", 1.0, lambda s: losses.coding_rate(s.Z, losses.scale(len(s.Z), p.n_components, p.eps))

@@ -93,7 +93,7 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
         Finding("mean |<z, z'>| inside a cluster", float(inside), "well above the next", "rows of one cluster agree"),
         Finding("mean |<z, z'>| across clusters", float(outside), "near 0", "clusters lie in orthogonal subspaces"),
     ]
-    comes_back = margin > 1 and rank > max(model.n_clusters, COMES_BACK * lowest)  # nan compares as false
+    comes_back = margin > 1 and rank > max(model.n_clusters_, COMES_BACK * lowest)  # nan compares as false
     verdict = _verdict(rank, began, margin, comes_back)
     if verdict == "healthy" and rank < COLLAPSING * began:
         advice = (

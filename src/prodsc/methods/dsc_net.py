@@ -135,8 +135,8 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _finish(self, training: Training, rows: Rows) -> None:
         C = strongest(self.network_.C.detach(), self.mass_kept)
-        A = low_rank_affinity(C, self.subspace_dim * self.n_clusters + 1, self.power)
-        self.labels_ = spectral_labels(A.cpu(), self.n_clusters, self.n_init, self.seed_)
+        A = low_rank_affinity(C, self.subspace_dim * self.n_clusters_ + 1, self.power)
+        self.labels_ = spectral_labels(A.cpu(), self.n_clusters_, self.n_init, self.seed_)
 
     # ---- use -----------------------------------------------------------------------------------------------
 

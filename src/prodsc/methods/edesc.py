@@ -78,14 +78,14 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
 
     def _network(self, sample: Tensor) -> "BasesAutoencoder":
         generator = torch.Generator().manual_seed(self.seed_)
-        d = self.subspace_dim * self.n_clusters
+        d = self.subspace_dim * self.n_clusters_
         return BasesAutoencoder(mlp_autoencoder([sample.shape[1], *self.hidden_sizes, d], generator), d)
 
     def _prepare(self, rows: Rows) -> None:
         self._training_rows = rows
 
     def _objective(self) -> Objective["Coded"]:
-        k = self.n_clusters
+        k = self.n_clusters_
         return Objective(
             Term("reconstruction", 1.0, lambda s: losses.mean_square(s.X, s.X_hat)),
             Term("divergence", self.kl_weight, lambda s: losses.divergence(losses.sharpened(s.S), s.S)),
@@ -110,9 +110,9 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
     def _start_bases(self, network: "BasesAutoencoder") -> None:
         """D_j: the leading directions of the codes in cluster j of k-means."""
         Z = self._codes(self._training_rows)
-        centres, _ = kmeans(Z.cpu().numpy(), self.n_clusters, self.n_init, self.seed_)
+        centres, _ = kmeans(Z.cpu().numpy(), self.n_clusters_, self.n_init, self.seed_)
         labels = torch.cdist(Z, torch.from_numpy(centres).to(Z)).argmin(1)
-        parts = [Z[labels == j] for j in range(self.n_clusters)]
+        parts = [Z[labels == j] for j in range(self.n_clusters_)]
         blocks = [largest_eigenvectors(part.T @ part, self.subspace_dim)[1] for part in parts]
         network.D.data = torch.cat(blocks, dim=1).to(Z)
 
@@ -139,7 +139,7 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
 
     @property
     def _n_features_out(self) -> int:
-        return self.subspace_dim * self.n_clusters
+        return self.subspace_dim * self.n_clusters_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -172,4 +172,4 @@ class Coded:
 
     @cached_property
     def S(self) -> RowsOf:
-        return losses.basis_affinity(self.Z, self.network.D, self.model.n_clusters, self.model.smoothing)
+        return losses.basis_affinity(self.Z, self.network.D, self.model.n_clusters_, self.model.smoothing)

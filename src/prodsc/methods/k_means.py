@@ -44,11 +44,11 @@ class KMeansClusterer(Clusterer):
 
     def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         centres = self._find(torch.cat(list(rows.chunks())))
-        order, self.labels_ = largest_first(self._nearest(rows, centres), self.n_clusters)
+        order, self.labels_ = largest_first(self._nearest(rows, centres), self.n_clusters_)
         self.centres_ = centres[torch.from_numpy(order)]
 
     def _find(self, X: Tensor) -> Tensor:
-        centres, self.inertia_ = kmeans(X.numpy(), self.n_clusters, self.n_init, self.seed_)
+        centres, self.inertia_ = kmeans(X.numpy(), self.n_clusters_, self.n_init, self.seed_)
         return torch.from_numpy(centres).float()
 
     def predict(self, X: Any) -> np.ndarray:
@@ -91,7 +91,7 @@ class SphericalKMeans(KMeansClusterer):
 
     def _once(self, X: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
         """Assign, average, renormalise, from k rows drawn far from each other; the inertia is sum_i 1 - <x_i, m_j>."""
-        centres = _spread_rows(X, self.n_clusters, generator)
+        centres = _spread_rows(X, self.n_clusters_, generator)
         last = float("inf")
         for _ in range(MOST_ROUNDS):
             nearest, labels = (X @ centres.T).max(1)

@@ -48,6 +48,7 @@ def save(model: "Clusterer", folder: Path) -> None:
         "prodsc_version": __version__,
         "estimator": type(model).__name__,
         "parameters": plain_parameters(model),
+        "n_clusters": model.n_clusters_,
         "n_features_in": model.n_features_in_,
         "feature_names_in": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
         "image_shape": model.image_shape_,
@@ -77,6 +78,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
             )
         parameters["encoder"] = encoder
     model = cls(**parameters)
+    model.n_clusters_ = about.get("n_clusters") or parameters["n_clusters"]  # older files: as it was given
     model.n_features_in_ = about["n_features_in"]
     if about["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)

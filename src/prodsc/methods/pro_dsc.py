@@ -146,9 +146,9 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return network
 
     def _prepare(self, rows: Rows) -> None:
-        if self.batch_size <= self.n_clusters < len(rows):
+        if self.batch_size <= self.n_clusters_ < len(rows):
             warnings.warn(
-                f"batch_size={self.batch_size} is not larger than n_clusters={self.n_clusters}, so no batch can show "
+                f"batch_size={self.batch_size} is not larger than n_clusters={self.n_clusters_}, so no batch can show "
                 "all clusters. Use a batch_size of several times n_clusters.",
                 UserWarning,
                 stacklevel=4,
@@ -157,7 +157,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self._training_rows = rows  # of this fit; `_finish` lets go of them
         self._frozen: Tensor | None = None
         if self.eigensolver == "remembered":
-            memory = RememberedBlockDiagonal(len(rows), min(self.regulariser_k or self.n_clusters, len(rows)))
+            memory = RememberedBlockDiagonal(len(rows), min(self.regulariser_k or self.n_clusters_, len(rows)))
             self.network_.memory = memory.to(self.device_)
 
     def _objective(self) -> Objective[Step]:
@@ -196,7 +196,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         both = zip(*self._outputs(self._y_and_z, rows.chunks(np.sort(chosen))), strict=True)
         landmarks, Z = map(torch.cat, both)
         ranks.agree(landmarks, Z)
-        partition = spectral_partition(self._kernel(landmarks), self.n_clusters, self.n_init, self.seed_)
+        partition = spectral_partition(self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_)
         ranks.agree(partition.degrees, partition.directions, partition.centres)
         self.partition_ = partition
         some = expressing(len(landmarks), self.seed_)

@@ -65,7 +65,7 @@ class SCAN(SoftClusterer):
     def _network(self, sample: Tensor) -> "LinearHeads":
         generator = torch.Generator().manual_seed(self.seed_)
         width = sample.shape[1]
-        heads = [built(lambda: nn.Linear(width, self.n_clusters), generator) for _ in range(self.n_heads)]
+        heads = [built(lambda: nn.Linear(width, self.n_clusters_), generator) for _ in range(self.n_heads)]
         return LinearHeads(nn.ModuleList(heads))
 
     def _prepare(self, rows: Rows) -> None:

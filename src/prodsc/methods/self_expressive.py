@@ -41,7 +41,7 @@ class SelfExpressive(Clusterer):
 
     def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         A = self._affinity(self._coefficients(self._points(rows)))
-        self.labels_ = spectral_labels(A, self.n_clusters, self.n_init, self.seed_)
+        self.labels_ = spectral_labels(A, self.n_clusters_, self.n_init, self.seed_)
 
     def coefficients(self, X: Any) -> np.ndarray | SparseMatrix:
         """C, n x n: column j expresses row j of X by the others; sparse where the method is."""

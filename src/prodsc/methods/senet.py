@@ -113,7 +113,7 @@ class SENet(DeepClusterer):
         del self._dictionary  # the network is a function of any rows
         self.network_.eval()
         kernel = self._kernel(self._some(rows, self.max_landmarks, 3))
-        partition = spectral_partition(kernel, self.n_clusters, self.n_init, self.seed_)
+        partition = spectral_partition(kernel, self.n_clusters_, self.n_init, self.seed_)
         found = np.concatenate([partition.labels(X.to(self.device_)) for X in rows.chunks()])
         self.partition_, self.labels_ = partition.ordered(found)
 

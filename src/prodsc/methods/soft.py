@@ -23,7 +23,7 @@ class SoftClusterer(DeepClusterer):
 
     def _finish(self, training: Training, rows: Rows) -> None:
         found = self._all_probabilities(rows).argmax(1).cpu().numpy()
-        order, self.labels_ = largest_first(found, self.n_clusters)
+        order, self.labels_ = largest_first(found, self.n_clusters_)
         self.order_ = order.tolist()
 
     def predict(self, X: Any) -> np.ndarray:

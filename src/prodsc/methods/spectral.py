@@ -44,7 +44,7 @@ class SpectralClusterer(Clusterer):
     def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         self.rows_ = torch.cat(list(rows.chunks()))
         graph = neighbour_graph(self.rows_.numpy(), self.n_neighbors)
-        self.labels_ = spectral_labels(graph, self.n_clusters, self.n_init, self.seed_)
+        self.labels_ = spectral_labels(graph, self.n_clusters_, self.n_init, self.seed_)
 
     def predict(self, X: Any) -> np.ndarray:
         """The commonest label among the nearest training rows; of a training row, its own label."""
@@ -53,7 +53,7 @@ class SpectralClusterer(Clusterer):
         found = []
         for part in rows.chunks():
             distances, neighbours = near.kneighbors(part.numpy())
-            votes = np.eye(self.n_clusters)[self.labels_[neighbours]].sum(1)
+            votes = np.eye(self.n_clusters_)[self.labels_[neighbours]].sum(1)
             labels = votes.argmax(1)
             known = distances[:, 0] <= 1e-6 * np.linalg.norm(part.numpy(), axis=1)  # float32 of one and the same row
             found.append(np.where(known, self.labels_[neighbours[:, 0]], labels))

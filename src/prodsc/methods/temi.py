@@ -73,7 +73,7 @@ class TEMI(SoftClusterer):
 
     def _network(self, sample: Tensor) -> "StudentsAndTeachers":
         generator = torch.Generator().manual_seed(self.seed_)
-        width, k = sample.shape[1], self.n_clusters
+        width, k = sample.shape[1], self.n_clusters_
         heads = [
             built(lambda: CosineHead(width, self.hidden_size, self.n_components, k), generator)
             for _ in range(self.n_heads)

@@ -60,7 +60,7 @@ class TURTLE(SoftClusterer):
 
     def _network(self, sample: Tensor) -> "WeightNormalised":
         generator = torch.Generator().manual_seed(self.seed_)
-        return WeightNormalised(built(lambda: nn.Linear(sample.shape[1], self.n_clusters), generator))
+        return WeightNormalised(built(lambda: nn.Linear(sample.shape[1], self.n_clusters_), generator))
 
     def _prepare(self, rows: Rows) -> None:
         whole = len(rows) <= self.batch_size  # then every batch is all rows: scaling them once is enough

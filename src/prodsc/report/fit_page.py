@@ -67,7 +67,7 @@ def write_fit_page(
     pieces = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
     Z = np.concatenate([model.transform(X[piece]) for piece in pieces])
     layout = lay_out(Z)
-    k = model.n_clusters
+    k = model.n_clusters_
     sure = proba[rows] if proba is not None else np.concatenate([model.predict_proba(X[piece]) for piece in pieces])
     best = np.argsort(-sure, axis=1, kind="stable")[:, :2]
     shown = Shown(
@@ -146,7 +146,7 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
     drawn = parts.sample(len(shown.rows), DRAWN, seed=0)
     some = np.asarray(X[shown.rows[drawn]], dtype=np.float32)
     history = {name: column.tolist() for name, column in model.history_.items()}
-    eigenvalues = laplacian_eigenvalues(model.partition_.kernel, 2 * model.n_clusters + 5)
+    eigenvalues = laplacian_eigenvalues(model.partition_.kernel, 2 * model.n_clusters_ + 5)
     pictures = [
         Picture(
             figures.gram(some.reshape(len(some), -1), Z[drawn], shown.labels[drawn]),
@@ -155,9 +155,9 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
             "squares along the diagonal and dark elsewhere mean that clusters lie in orthogonal subspaces.",
         ),
         Picture(
-            fit_figures.eigengap(eigenvalues, model.n_clusters),
-            f"Is {model.n_clusters} the right number?",
-            about_k(eigenvalues, model.n_clusters),
+            fit_figures.eigengap(eigenvalues, model.n_clusters_),
+            f"Is {model.n_clusters_} the right number?",
+            about_k(eigenvalues, model.n_clusters_),
         ),
         *_margin(history),
         Picture(
