@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import ElasticNet
 
 from prodsc.data.sets import load_dataset
-from prodsc.selfexpression.elastic_net import elastic_net, point_gammas
+from prodsc.selfexpression.elastic_net import ElasticNets, point_gammas
 from prodsc.selfexpression.omp import omp
 from prodsc.selfexpression.sparse import blocks
 
@@ -100,10 +100,10 @@ def main(n: int, n_ours: int, n_peer: int) -> None:
     )
     print(f"  all {n}, extrapolated: ours {fast * n / 1e3:.0f} s, loop {slow * n / 1e3:.0f} s")
 
-    worst = []
+    worst, nets = [], ElasticNets(points, TAU)
 
     def net(block: slice) -> torch.Tensor:
-        C, error = elastic_net(points, block, point_gammas(points, block, GAMMA, TAU), TAU)
+        C, error = nets(block, point_gammas(points, block, GAMMA, TAU))
         worst.append(float(error.max()))
         return C
 

@@ -140,3 +140,13 @@ def test_a_poor_start_is_not_used():
     assert linalg._lobpcg(M, start) is None
     values, _ = linalg.smallest_eigenvectors(M, 10, start=start)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(M.numpy())[:10], atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [20, 400])
+def test_singular_vectors(n):
+    """Of a matrix with large negative eigenvalues."""
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((n, n)))[0]
+    values = np.r_[-9.0, 8.0, -7.0, 6.0, np.linspace(-1, 1, n - 4)]
+    found, vectors = linalg.singular_vectors(torch.from_numpy(Q * values @ Q.T), 3)
+    np.testing.assert_allclose(found, [9, 8, 7], atol=1e-8)
+    np.testing.assert_allclose(np.abs(vectors.numpy().T @ Q[:, :3]), np.eye(3), atol=1e-6)

@@ -87,6 +87,17 @@ def largest_eigenvectors(W: Square, k: int) -> tuple[Tensor, Tensor]:
     return -values, vectors
 
 
+def singular_vectors(M: Square, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest singular values of a symmetric matrix, descending, and their vectors: its eigenvectors, the
+    eigenvalues without their signs."""
+    found = None
+    if M.device.type == "cpu" and len(M) > FULL_BELOW and k <= len(M) * LANCZOS_SHARE:
+        found = _lanczos(M, k, "LM")
+    values, vectors = found if found is not None else _full(M, len(M))
+    order = values.abs().argsort(descending=True)[:k]
+    return values[order].abs(), vectors[:, order]
+
+
 def _lobpcg(L: Square, start: Tensor) -> tuple[Tensor, Tensor] | None:
     """LOBPCG: Rayleigh-Ritz over [U, residual / diag(L), last move], or None when it has not converged."""
     diagonal = L.diagonal().abs()
@@ -115,7 +126,7 @@ def _orthonormal_to(U: Tensor, vectors: Tensor) -> Tensor:
     return vectors
 
 
-def _lanczos(L: Square, k: int) -> tuple[Tensor, Tensor] | None:
+def _lanczos(L: Square, k: int, which: str = "SA") -> tuple[Tensor, Tensor] | None:
     """ARPACK on L, or None when it did not converge: clustered eigenvalues can make it stall."""
     array = L.numpy()
 
@@ -127,7 +138,7 @@ def _lanczos(L: Square, k: int) -> tuple[Tensor, Tensor] | None:
     start = np.random.default_rng(0).standard_normal(len(array)).astype(array.dtype)
     try:
         values, vectors = scipy.sparse.linalg.eigsh(
-            operator, k=k, which="SA", v0=start, ncv=min(len(array) - 1, max(2 * k + 1, 40)), maxiter=LANCZOS_RESTARTS
+            operator, k=k, which=which, v0=start, ncv=min(len(array) - 1, max(2 * k + 1, 40)), maxiter=LANCZOS_RESTARTS
         )
     except (scipy.sparse.linalg.ArpackError, scipy.sparse.linalg.ArpackNoConvergence):
         return None

@@ -1,7 +1,5 @@
 """The classical subspace methods on subspaces where theory says what they find; their solvers against naive ones."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -11,9 +9,9 @@ from conftest import union_of_subspaces
 from prodsc import load, make, metrics
 from prodsc.errors import InputError
 from prodsc.methods import self_expressive
-from prodsc.methods import sparse as methods
+from prodsc.selfexpression import elastic_net as solver
 from prodsc.selfexpression import sparse
-from prodsc.selfexpression.elastic_net import elastic_net, point_gammas
+from prodsc.selfexpression.elastic_net import ElasticNets, point_gammas
 from prodsc.selfexpression.omp import omp
 
 
@@ -64,7 +62,8 @@ def test_matrices_of_all_pairs_have_a_limit(name, clean, monkeypatch):
 @pytest.mark.parametrize("name", ["ensc", "ssc"])
 def test_points_that_did_not_converge_are_told_of(name, monkeypatch):
     X = np.random.default_rng(0).standard_normal((60, 10))
-    monkeypatch.setattr(methods, "elastic_net", partial(elastic_net, max_iter=1))
+    monkeypatch.setattr(solver, "ROUGH_ROUNDS", 1)
+    monkeypatch.setattr(solver, "ROUNDS", 1)
     with pytest.warns(UserWarning, match=r"the solver did not converge for \d+ of 60 points \(the worst is .* from"):
         make(name, n_clusters=2, gamma=400.0).fit(X)
 
@@ -108,13 +107,15 @@ def _problem(number):
 
 
 @pytest.mark.parametrize("tens", range(10))
-def test_elastic_net_is_optimal_and_scikit_learns(tens):
-    """The KKT conditions to 1e-6 on ten random problems, and the objective that scikit-learn reaches."""
+def test_elastic_net_is_optimal_and_scikit_learns(tens, monkeypatch):
+    """The KKT conditions to 1e-6 on ten random problems, and the objective that scikit-learn reaches; with and without
+    a Gram matrix."""
+    monkeypatch.setattr(solver, "MOST_IN_GRAM", 0 if tens % 2 else 1000)
     for number in range(10 * tens, 10 * tens + 10):
         X, tau, gamma = _problem(number)
         points, first = torch.from_numpy(X), slice(0, 1)
         gammas = point_gammas(points, first, gamma, tau)
-        found, error = elastic_net(points, first, gammas, tau)
+        found, error = ElasticNets(points, tau)(first, gammas)
         others, c, g = X[1:], found[0, 1:].numpy(), float(gammas[0])
         assert g == pytest.approx(gamma * tau / np.abs(others @ X[0]).max())
         inner = g * others @ (X[0] - c @ others) - (1 - tau) * c
@@ -132,3 +133,18 @@ def test_elastic_net_is_optimal_and_scikit_learns(tens):
         peer = ElasticNet(alpha=1 / (g * d), l1_ratio=tau, fit_intercept=False, tol=gap / g, max_iter=1_000_000)
         theirs = objective(peer.fit(others.T, X[0]).coef_)
         assert theirs - gap <= objective(c) <= theirs + 1e-9
+
+
+def test_an_affinity_is_made_once_for_all_seeds(clean, tmp_path, monkeypatch):
+    X, checkpoint = clean[0], tmp_path / "affinity.safetensors"
+    first = make("ensc", n_clusters=4, random_state=0).fit(X, checkpoint=checkpoint)
+    written = checkpoint.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(first), "_coefficients", None)  # cannot be called
+        again = make("ensc", n_clusters=4, random_state=1).fit(X, checkpoint=checkpoint)
+    assert metrics.accuracy(first.labels_, again.labels_) == 1
+    make("ensc", n_clusters=4, gamma=20.0).fit(X, checkpoint=checkpoint)
+    other = checkpoint.read_bytes()
+    assert other != written, "other parameters: made anew"
+    make("ensc", n_clusters=4, gamma=20.0).fit(X[::-1], checkpoint=checkpoint)
+    assert checkpoint.read_bytes() != other, "other rows: made anew"

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,11 @@ def fit(trial: Trial, checkpoint: Path, callbacks: Sequence[Callback] = ()) -> F
     """Fit on the train part and label the test part; without parts, or for a method that only labels the rows it was
     given, fit what is scored."""
     model = make(trial.method, **{"random_state": trial.seed, **trial.parameters})
+    notes = []
+    if trial.options.get("affinity") == "shared":
+        checkpoint = checkpoint.with_name(f"{replace(trial, seed=0).key}.affinity.safetensors")
+        if checkpoint.exists():
+            notes.append("the affinity, which depends on no seed, is that of an earlier run: seconds are without it")
     train, test = parts(trial, hasattr(model, "predict"))
     X, y = sample(train, trial.rows)
     X = suited(model, X)
@@ -64,7 +69,7 @@ def fit(trial: Trial, checkpoint: Path, callbacks: Sequence[Callback] = ()) -> F
         alone = test is train
         X_test, y_test = (X, y) if alone else (suited(model, test.X), test.y)
         labels = model.labels_ if alone else model.predict(X_test)
-    return Fit(model, X, y, X_test, y_test, labels, seconds, [str(warning.message) for warning in said])
+    return Fit(model, X, y, X_test, y_test, labels, seconds, [*notes, *(str(warning.message) for warning in said)])
 
 
 def parts(trial: Trial, inductive: bool) -> tuple[Dataset, Dataset]:

@@ -12,7 +12,7 @@ def l1(C: Square) -> Scalar:
 
 def frobenius(C: Square) -> Scalar:
     """||C||_F^2 / n."""
-    return C.square().sum() / len(C)
+    return torch.linalg.vector_norm(C).square() / len(C)  # no matrix of squares: C may be all pairs of a data set
 
 
 def nuclear(C: Square) -> Scalar:

@@ -125,7 +125,7 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return [pretrain, Phase("joint", self.epochs, tuple(objective.terms), whole, self._adam)]
 
     def _adam_of_autoencoder(self, network: "ExpressedAutoencoder") -> torch.optim.Optimizer:
-        return torch.optim.Adam(network.autoencoder.parameters(), lr=self.pretrain_learning_rate)
+        return torch.optim.Adam(network.autoencoder.parameters(), lr=self.pretrain_learning_rate, fused=True)
 
     def _adam(self, network: "ExpressedAutoencoder") -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
@@ -192,7 +192,7 @@ class Whole:
 
     @cached_property
     def Z_expressed(self) -> RowsOf:
-        return self.network.C.T @ self.Z
+        return (self.Z.T @ self.network.C).T  # not C'Z: the gradient of C' would be turned, and it is N x N
 
     @cached_property
     def X_hat(self) -> Tensor:

@@ -41,7 +41,7 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
         *,
         hidden_sizes: Sequence[int] = (500, 500, 1000),
         subspace_dim: int = 5,
-        scaling: str = "unit",
+        scaling: str = "standard",
         smoothing: float = 5.0,
         kl_weight: float = 0.1,
         orthogonality: float = 1e-3,
@@ -102,10 +102,10 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
         return [pretrain, Phase("joint", self.steps, tuple(objective.terms), then, self._adam, self._start_bases)]
 
     def _adam_of_autoencoder(self, network: "BasesAutoencoder") -> torch.optim.Optimizer:
-        return torch.optim.Adam(network.autoencoder.parameters(), lr=self.pretrain_learning_rate)
+        return torch.optim.Adam(network.autoencoder.parameters(), lr=self.pretrain_learning_rate, fused=True)
 
     def _adam(self, network: "BasesAutoencoder") -> torch.optim.Optimizer:
-        return torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+        return torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
 
     def _start_bases(self, network: "BasesAutoencoder") -> None:
         """D_j: the leading directions of the codes in cluster j of k-means."""

@@ -88,7 +88,7 @@ class SCAN(SoftClusterer):
         ]
 
     def _adam(self, network: "LinearHeads") -> torch.optim.Optimizer:
-        return torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
+        return torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True)
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> "Neighbours":
         batch = phase.batches[t]

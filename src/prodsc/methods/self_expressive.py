@@ -1,26 +1,34 @@
 """What the classical subspace methods share: coefficients of all rows, an affinity of them, spectral clustering."""
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
+from prodsc import files
+from prodsc.data.fingerprint import fingerprint
 from prodsc.data.matrix import Rows
 from prodsc.errors import InputError
 from prodsc.graph import spectral_labels
 from prodsc.graph.affinity import SparseMatrix, symmetrised, symmetrised_sparse
+from prodsc.methods import model_file
 from prodsc.methods.base import Clusterer
 from prodsc.selfexpression.sparse import blocks
 from prodsc.training import Callback
+from prodsc.training.checkpoint import read_safetensors
 from prodsc.types import Affinity, Square
 from prodsc.types import Rows as Points
 
 MAX_BYTES = 4 * 2**30  # of all matrices of N x N that live at once
+PARTS = ("data", "indices", "indptr")  # of a sparse matrix
+LATER = ("n_clusters", "n_init", "random_state", "device", "verbose")  # parameters that the affinity does not depend on
 SQUARES = 5  # such matrices of float64: C, the affinity, its normalised form, and what the eigensolver copies
 
 
@@ -40,8 +48,25 @@ class SelfExpressive(Clusterer):
         return symmetrised(C) if isinstance(C, Tensor) else symmetrised_sparse(C)
 
     def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
-        A = self._affinity(self._coefficients(self._points(rows)))
+        A = self._kept_affinity(rows, checkpoint)
         self.labels_ = spectral_labels(A, self.n_clusters_, self.n_init, self.seed_)
+
+    def _kept_affinity(self, rows: Rows, checkpoint: Path | None) -> Affinity | SparseMatrix:
+        """The affinity of the checkpoint, when it is of these rows and parameters; no seed and no k is among them."""
+        if checkpoint is None:
+            return self._affinity(self._coefficients(self._points(rows)))
+        parameters = {n: v for n, v in model_file.plain_parameters(self).items() if n not in LATER}
+        about = json.dumps([type(self).__name__, parameters, fingerprint(rows.array)])
+        if checkpoint.exists():
+            metadata, parts = read_safetensors(checkpoint)
+            if metadata.get("affinity of") == about:
+                return scipy.sparse.csr_array(tuple(parts[name].numpy() for name in PARTS))
+        A = self._affinity(self._coefficients(self._points(rows)))
+        if not isinstance(A, Tensor):  # a dense one is cheap to make again, and large
+            A = scipy.sparse.csr_array(A)
+            kept = {name: torch.from_numpy(getattr(A, name)) for name in PARTS}
+            files.write_tensors(checkpoint, kept, {"affinity of": about})
+        return A
 
     def coefficients(self, X: Any) -> np.ndarray | SparseMatrix:
         """C, n x n: column j expresses row j of X by the others; sparse where the method is."""

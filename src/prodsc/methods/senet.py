@@ -95,7 +95,7 @@ class SENet(DeepClusterer):
         return [Phase("joint", self.steps, tuple(objective.terms), batches, self._adam)]
 
     def _adam(self, network: ExpressionNet) -> torch.optim.Optimizer:
-        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
 
         def clip(*_: Any) -> None:
             torch.nn.utils.clip_grad_norm_(network.parameters(), self.gradient_clip)

@@ -9,7 +9,7 @@ from torch import Tensor
 from prodsc.graph.affinity import SparseMatrix, code_graph
 from prodsc.methods.parameters import plain_gamma
 from prodsc.methods.self_expressive import SelfExpressive
-from prodsc.selfexpression.elastic_net import TOLERANCE, elastic_net, point_gammas
+from prodsc.selfexpression.elastic_net import TOLERANCE, ElasticNets, point_gammas
 from prodsc.selfexpression.omp import omp
 from prodsc.selfexpression.sparse import sparse_coefficients
 from prodsc.types import Rows
@@ -53,10 +53,10 @@ class _ElasticNet(SelfExpressive):
     tau: float
 
     def _coefficients(self, X: Rows) -> SparseMatrix:
-        gamma, errors = plain_gamma(self), []
+        gamma, errors, nets = plain_gamma(self), [], ElasticNets(X, self.tau)
 
         def solve(block: slice) -> Tensor:
-            C, error = elastic_net(X, block, point_gammas(X, block, gamma, self.tau), self.tau)
+            C, error = nets(block, point_gammas(X, block, gamma, self.tau))
             errors.append(error)
             return C
 

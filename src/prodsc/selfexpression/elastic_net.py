@@ -12,33 +12,53 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from prodsc.types import Rows
+from prodsc.types import Rows, Square
 
 FEWEST_NEW = 32  # atoms that may join a support in one round; half of the support when that is more
 NEWTON_STEPS = 30  # within a round; a problem that is optimal on its support, or cannot go down, takes no more
 GROUP_BYTES = 32 * 2**20  # of the gathered atoms and Gram matrices that are solved together
 FEWEST_TOGETHER = 8
 TOLERANCE = 1e-6  # distance from the conditions above at which a point is solved
+ROUNDS = 100
+ROUGH_TOLERANCE = 1e-3  # within reach of single precision
+ROUGH_ROUNDS = 25  # it may still miss that; the rest is for double precision
+MOST_IN_GRAM = 20_000  # points whose Gram matrix is kept: 1.6 GB
 RIDGE = 1e-6  # of the largest curvature; less, and rounding spoils the long steps
 
 
 def point_gammas(X: Rows, points: slice, gamma: float, tau: float) -> Tensor:
     """gamma_i = gamma tau / max_j |<x_j, x_i>|, j != i: with gamma > 1 no point has c = 0; 0 without peers."""
-    most = _without_own((X[points] @ X.T).abs_(), points).amax(1)
+    own = torch.arange(points.start, points.stop, device=X.device)
+    most = _without_own((X[points] @ X.T).abs_(), own).amax(1)
     return torch.where(most > 0, gamma * tau / most, 0.0)
 
 
-def elastic_net(
-    X: Rows, points: slice, gammas: Tensor, tau: float, tol: float = TOLERANCE, max_iter: int = 100
-) -> tuple[Tensor, Tensor]:
-    """Coefficients, one row per point, and how far each is from the conditions above after at most max_iter rounds."""
-    x = X[points]
-    C = x.new_zeros(len(x), len(X))
+class ElasticNets:
+    """Blocks of points of one X. The rounds that look for supports are in single precision, by a Gram matrix that is
+    made once; double precision has only the last digits to find."""
+
+    def __init__(self, X: Rows, tau: float):
+        self.X, self.tau, self.rough = X, tau, X.float()
+        self.gram = self.rough @ self.rough.T if len(X) <= MOST_IN_GRAM else None
+
+    def __call__(self, points: slice, gammas: Tensor) -> tuple[Tensor, Tensor]:
+        """Coefficients, one row per point, and how far each is from the conditions above when the rounds are over."""
+        C = self.rough.new_zeros(len(gammas), len(self.X))
+        _solve(C, self.rough, points, gammas.float(), self.tau, ROUGH_TOLERANCE, ROUGH_ROUNDS, self.gram)
+        C = C.to(self.X)
+        return C, _solve(C, self.X, points, gammas, self.tau, TOLERANCE, ROUNDS)
+
+
+def _solve(
+    C: Tensor, X: Rows, points: slice, gammas: Tensor, tau: float, tol: float, rounds: int, gram: Square | None = None
+) -> Tensor:
+    """Improve C in place until no point is farther than tol from its conditions; how far they are. `gram` is XX'."""
+    x, own = X[points], torch.arange(points.start, points.stop, device=X.device)
     error = torch.full_like(gammas, torch.inf)
     rows = torch.arange(len(x), device=x.device)  # points still to solve
-    delta = gammas[:, None] * x
-    for _ in range(max_iter + 1):
-        inner = _without_own(delta[rows] @ X.T, points, rows)  # <delta, x_j> of every atom
+    for _ in range(rounds + 1):
+        delta = gammas[rows, None] * (x[rows] - C[rows] @ X)
+        inner = _without_own(delta @ X.T, own[rows])  # <delta, x_j> of every atom
         error[rows] = violation(inner - (1 - tau) * C[rows], C[rows], tau).amax(1)
         wrong = error[rows] > tol
         rows, inner = rows[wrong], inner[wrong]
@@ -49,15 +69,24 @@ def elastic_net(
         sizes = used.sum(1)
         sizes = torch.minimum((score > tau).sum(1), sizes + (sizes // 2).clamp_min(FEWEST_NEW))
         atoms = score.topk(int(sizes.max()), dim=1).indices  # the support first, then the most violated conditions
-        for group, m in _groups(sizes, X.shape[1]):
+        for group, m in _groups(sizes, X.shape[1] if gram is None else 0):
             some, S = rows[group], atoms[group, :m]
-            D, g = X[S], gammas[some]
-            H = g[:, None, None] * (D @ D.mT)
+            g = gammas[some]
+            if gram is None:
+                D = X[S]
+                H, b = D @ D.mT, _product(D, x[some])
+            else:
+                H, b = _taken(gram, S, S), _taken(gram, own[some, None], S)[:, 0]
+            H *= g[:, None, None]
             H.diagonal(dim1=1, dim2=2).add_(1 - tau)
-            c = _improved(H, g[:, None] * _product(D, x[some]), C[some[:, None], S], tau, tol / 10)
-            C[some[:, None], S] = c
-            delta[some] = g[:, None] * (x[some] - (c[:, None] @ D)[:, 0])
-    return C, error
+            C[some[:, None], S] = _improved(H, g[:, None] * b, C[some[:, None], S], tau, tol / 10)
+    return error
+
+
+def _taken(M: Square, rows: Tensor, columns: Tensor) -> Tensor:
+    """M at all pairs of rows[i] and columns[i], for every i; flat numbers are three times as fast as M[..., ...]."""
+    numbers = rows[:, :, None] * M.shape[1] + columns[:, None, :]
+    return M.view(-1).index_select(0, numbers.view(-1)).view(numbers.shape)
 
 
 def violation(gradient: Tensor, c: Tensor, tau: float) -> Tensor:
@@ -137,10 +166,8 @@ def _product(matrices: Tensor, vectors: Tensor) -> Tensor:
     return (matrices @ vectors[..., None])[..., 0]
 
 
-def _without_own(scores: Tensor, points: slice, rows: Tensor | None = None) -> Tensor:
+def _without_own(scores: Tensor, own: Tensor) -> Tensor:
     """No point expresses itself: its own entry becomes 0, in place."""
-    own = torch.arange(points.start, points.stop, device=scores.device)
-    own = own if rows is None else own[rows]
     return scores.scatter_(1, own[:, None], 0.0)
 
 

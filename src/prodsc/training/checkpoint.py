@@ -21,6 +21,8 @@ from prodsc.training.loop import Callback, Training
 FORMAT = "prodsc-checkpoint"
 VERSION = 1
 SECONDS = float(os.environ.get("PRODSC_CHECKPOINT_SECONDS", "15"))  # between checkpoints: what a kill may cost
+SHARE = 1 / 20  # of the time at most for saving: a matrix of all pairs is a gigabyte
+LONGEST = 20  # times SECONDS, however long saving takes
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class CheckpointCallback(Callback):
 
     def __init__(self, path: Path, about: dict[str, Any]):
         self.path, self.about = path, about
-        self._last = time.monotonic()
+        self._last, self._wait = time.monotonic(), SECONDS
         self._stopping = False
         self._handlers: dict[int, Any] = {}
 
@@ -156,7 +158,7 @@ class CheckpointCallback(Callback):
 
     def on_step(self, training: Training) -> None:
         stopping = ranks.any_of(self._stopping)  # a signal reaches ranks at different steps; they stop at the same
-        if stopping or time.monotonic() - self._last >= SECONDS:
+        if stopping or time.monotonic() - self._last >= self._wait:
             self.save(training)
         if stopping:
             raise Interrupted(f"stopped in {training.current.name} at step {training.step} of {training.current.steps}")
@@ -165,9 +167,11 @@ class CheckpointCallback(Callback):
         self.save(training)
 
     def save(self, training: Training) -> None:
+        began = time.monotonic()
         if ranks.first():
             save_checkpoint(self.path, training, self.about)
         self._last = time.monotonic()
+        self._wait = min(max(SECONDS, (self._last - began) / SHARE), LONGEST * SECONDS)
 
 
 class Interrupted(KeyboardInterrupt):
