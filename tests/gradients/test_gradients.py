@@ -67,3 +67,23 @@ def test_published_sinkhorn_stops_the_gradient_of_column_scalings():
 def test_reconstruction():
     X = torch.rand(2, 1, 3, 3, dtype=torch.float64)
     assert gradcheck(lambda X_hat: losses.reconstruction(X, X_hat), torch.rand_like(X).requires_grad_())
+
+
+def test_links():
+    R = torch.tensor(np.random.default_rng(2).integers(-1, 2, (7, 7)), dtype=torch.int8)
+    R = R.triu(1) + R.triu(1).T
+    R[3] = R[:, 3] = 0
+    C = rows(7, 7, seed=1).detach().requires_grad_()
+    assert gradcheck(lambda Y: losses.links(unit(Y), C.detach(), R), rows(7, 3))
+    assert gradcheck(lambda Y: self_expression(unit(Y), 0.3, R=R).C, rows(7, 3))
+    Y = unit(rows(7, 3))
+    value = losses.links(Y, C, R)
+    value.backward()
+    assert C.grad is None
+    Y = Y.detach()
+    e = [unit(sum(C.detach()[i, j] * Y[i] for i in range(7))[None])[0] for j in range(7)]
+    near = {(i, j): abs(float(e[i] @ e[j])) for i in range(7) for j in range(7)}
+    pulled = [1 - s for pair, s in near.items() if R[pair] == 1]
+    pushed = [s for pair, s in near.items() if R[pair] == -1]
+    assert value.item() == pytest.approx(np.mean(pulled) + np.mean(pushed))
+    assert losses.links(Y, C, torch.zeros(7, 7)).item() == 0

@@ -21,6 +21,9 @@ from prodsc.training.progress import ProgressCallback
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results; must not exist.")
 @click.option("--labels", help="Known labels, only to score: an array or column of FILE, or another file.")
+@click.option("--known-labels", help="Labels of a few rows, to learn from (-1: not known): as for --labels.")
+@click.option("--must-link", metavar="FILE", help="Pairs of rows of one cluster: two row numbers in each line.")
+@click.option("--cannot-link", metavar="FILE", help="Pairs of rows of different clusters.")
 @click.option("--recipe", "recipe_name", metavar="NAME|FILE", help="Published parameters; see `prodsc recipes`.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with an interrupted run in this folder.")
 @click.option("--overwrite", is_flag=True, help="Replace the results in an existing --out.")
@@ -30,6 +33,9 @@ def fit(
     file: Path | None,
     out: Path | None,
     labels: str | None,
+    known_labels: str | None,
+    must_link: str | None,
+    cannot_link: str | None,
     recipe_name: str | None,
     resume: Path | None,
     overwrite: bool,
@@ -61,7 +67,8 @@ def fit(
         command = shlex.join(["prodsc", *sys.argv[1:]])
         found = locate(str(file))  # a path stays one; a named set is its file, or is computed and keeps its name
         source = found.resolve() if isinstance(found, Path) else file
-        request = Request(source, out, labels, parameters, recipe_name, command)
+        known = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
+        request = Request(source, out, labels, parameters, recipe_name, command, **known)
         if ranks.first():
             request.prepare(overwrite)
     with shown("convert", quiet) as converting, ProgressCallback() as progress:

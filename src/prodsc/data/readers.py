@@ -55,22 +55,58 @@ class Contents:
 
 
 def read(
-    path: str | PathLike[str], *, labels: str | PathLike[str] | None = None, progress: Progress | None = None
+    path: str | PathLike[str],
+    *,
+    labels: str | PathLike[str] | None = None,
+    aside: Collection[str] = (),
+    progress: Progress | None = None,
 ) -> DataFile:
     """Read X and y from a file, or from a folder of .npy or .parquet files that together are the rows.
 
-    `labels` names an array or column of the same file, or is the path of another. `progress` is told of the rows of a
-    large table as they are converted.
+    `labels` names an array or column of the same file, or is the path of another; what is named in `aside` is
+    no part of X. `progress` is told of the rows of a large table as they are converted.
     """
     path = _existing(path, folders=True)
     names = LABEL_NAMES if labels is None else (labels,) if isinstance(labels, str) else ()
     with _opened(path) as contents:
-        X, columns = _features(contents, path, {*LABEL_NAMES, *names}, progress)
+        X, columns = _features(contents, path, {*LABEL_NAMES, *names, *aside}, progress)
         y = _vector(contents, names)
     where = f"{path}" if labels is None or y is not None else f"{labels}"
     if labels is not None and y is None:
         y = _label_file(labels, path, [name for name in contents.arrays if name])
     return DataFile(path, X, None if y is None else _codes(y, X, where), columns)
+
+
+def read_labels(path: str | PathLike[str] | None, labels: str) -> np.ndarray:
+    """Labels as they are written, perhaps with gaps: an array or column of a file, or a file of their own."""
+    names: list[str] = []
+    if path is not None:
+        with _opened(_existing(path, folders=True)) as contents:
+            y = _vector(contents, [labels])
+            names = [name for name in contents.arrays if name]
+        if y is not None:
+            return y
+    return _label_file(labels, Path(path or "the data"), names)
+
+
+def read_pairs(path: str | PathLike[str]) -> np.ndarray:
+    """n x 2 row numbers: from .npy, or from text with two whole numbers in each line, perhaps below a line of names."""
+    path = _existing(path)
+    if path.suffix.lower() == ".npy":
+        with _opened(path) as contents:
+            return np.array(contents.arrays[""]())
+    try:
+        lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8; write two row numbers in each line: 3,17.") from error
+    pairs = []
+    for number, line in enumerate(lines):
+        words = line.replace(",", " ").replace(";", " ").split()
+        if len(words) == 2 and all(word.isdecimal() for word in words):
+            pairs.append((int(words[0]), int(words[1])))
+        elif number:  # the first line may name the columns
+            raise InputError(f"{path} has the line '{line:.60}'; each must have two row numbers, counted from 0: 3,17.")
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:

@@ -20,7 +20,7 @@ from prodsc._version import __version__
 from prodsc.data.catalogue import BY_NAME as DATASETS
 from prodsc.data.fingerprint import fingerprint
 from prodsc.data.matrix import as_array
-from prodsc.data.readers import DataFile, read, read_array
+from prodsc.data.readers import DataFile, read, read_array, read_labels, read_pairs
 from prodsc.data.sets import load_dataset
 from prodsc.data.stored import Progress
 from prodsc.errors import InputError, ModelFileError, OutputError, RankError
@@ -45,6 +45,16 @@ class Request:
     parameters: dict[str, Any]
     recipe: str | None = None
     command: str = ""
+    known_labels: str | None = None  # what is known of a few rows: an array or column of the file, or another file
+    must_link: str | None = None  # files of pairs
+    cannot_link: str | None = None
+
+    def known(self) -> dict[str, Any]:
+        """What `fit` is told of a few rows."""
+        named = str(self.file) in DATASETS
+        labels = None if self.known_labels is None else read_labels(None if named else self.file, self.known_labels)
+        pairs = {"must_link": self.must_link, "cannot_link": self.cannot_link}
+        return {"known_labels": labels} | {name: path and read_pairs(path) for name, path in pairs.items()}
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -116,12 +126,13 @@ def run(request: Request, callbacks: Sequence[Callback] = (), progress: Progress
     data = rows_of(request, progress)
     data = replace(data, X=as_array(data.X))  # one object for every look at the rows, so that files are read once
     model = PRODSC(**request.parameters)
-    model.check(data.X)  # before anything is written
+    known = request.known()
+    model.check(data.X, **known)  # before anything is written
     if ranks.first() and (not (request.out / REQUEST).exists() or (request.out / RESULT).exists()):
         request.start()
     ranks.wait()
     try:
-        model.fit(data.X, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
+        model.fit(data.X, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
         if not ranks.first():
             return None
         result = write_results(request, data, model, began)
@@ -136,7 +147,8 @@ def run(request: Request, callbacks: Sequence[Callback] = (), progress: Progress
 def rows_of(request: Request, progress: Progress | None = None) -> DataFile:
     """The file's rows, or those of a set that is known by name and computed or made of several files."""
     if str(request.file) not in DATASETS:
-        return read(request.file, labels=request.labels, progress=progress)
+        aside = [name for name in [request.known_labels] if name]
+        return read(request.file, labels=request.labels, aside=aside, progress=progress)
     if request.labels is not None:
         raise InputError(f"--labels does not go with the named set {request.file}, which has its own.")
     found = load_dataset(str(request.file))

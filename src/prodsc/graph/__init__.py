@@ -3,13 +3,14 @@
 from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel
 from prodsc.graph.neighbours import nearest_neighbours
 from prodsc.graph.outliers import Expression, expressing, quantiles
-from prodsc.graph.partition import Partition, largest_first, spectral_labels, spectral_partition
+from prodsc.graph.partition import Known, Partition, largest_first, spectral_labels, spectral_partition
 
 __all__ = [
     "CoefficientKernel",
     "Expression",
     "GramKernel",
     "Kernel",
+    "Known",
     "Partition",
     "expressing",
     "largest_first",

@@ -132,14 +132,32 @@ def _sparse_eigenvectors(W: scipy.sparse.sparray, k: int) -> tuple[Tensor, Tenso
     return torch.from_numpy(degrees), torch.from_numpy(values), torch.from_numpy(vectors)
 
 
-def spectral_partition(kernel: Kernel, n_clusters: int, n_init: int, seed: int) -> Partition:
+@dataclass(frozen=True)
+class Known:
+    """What is known of the landmarks."""
+
+    R: Tensor  # m x m: 1 for two that belong together, -1 for two that do not, 0 where nothing is known
+    labels: np.ndarray  # codes from 0, -1 where the label is not known
+
+    def affinity(self, W: Affinity) -> Affinity:
+        """W with the largest affinity for pairs that belong together, and none for those that do not."""
+        return W.masked_fill(self.R > 0, W.amax()).masked_fill(self.R < 0, 0.0)
+
+
+def spectral_partition(
+    kernel: Kernel, n_clusters: int, n_init: int, seed: int, known: Known | None = None
+) -> Partition:
     """Cluster the landmarks of a kernel."""
-    degrees, values, vectors = leading_eigenvectors(kernel.matrix(), n_clusters)
+    W = kernel.matrix() if known is None else known.affinity(kernel.matrix())
+    degrees, values, vectors = leading_eigenvectors(W, n_clusters)
     usable = values.abs() > 1e-6  # an eigenvalue at zero carries no affinity, only rounding
     directions = torch.where(usable, vectors / torch.where(usable, values, 1.0), 0.0)
     fitted = Partition(kernel, degrees, directions, vectors.new_zeros(n_clusters, n_clusters), 1.0, 0.0)
     embedding = torch.cat([fitted.embed(chunk) for chunk in chunks(kernel.landmarks)])
-    centres, inertia = kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed)
+    if known is None or known.labels.max() < 0:
+        centres, inertia = kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed)
+    else:
+        centres, inertia = seeded_kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed, known.labels)
     mean_inertia = inertia / len(embedding)
     return replace(
         fitted,
@@ -169,6 +187,23 @@ def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int) -> tuple
             stacklevel=2,
         )
     return found.cluster_centers_, float(found.inertia_)
+
+
+def seeded_kmeans(
+    points: np.ndarray, n_clusters: int, n_init: int, seed: int, labels: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """`kmeans` whose first centres start as the means of the known labels (codes from 0, -1 for unknown); the others
+    start far from those, drawn as k-means++ draws."""
+    means = np.stack([points[labels == code].mean(0) for code in np.unique(labels[labels >= 0])])
+    runs = []
+    for i in range(n_init if len(means) < n_clusters else 1):  # without a draw all runs are one
+        random, start = np.random.default_rng((seed, i)), means
+        while len(start) < n_clusters:
+            far = ((points[:, None] - start) ** 2).sum(2).min(1)
+            start = np.vstack([start, points[random.choice(len(points), p=far / far.sum())]])
+        runs.append(KMeans(n_clusters, init=start, n_init=1).fit(points))
+    best = min(runs, key=lambda run: run.inertia_)
+    return best.cluster_centers_, float(best.inertia_)
 
 
 def chunks(Y: Rows, size: int = CHUNK) -> Iterator[Rows]:

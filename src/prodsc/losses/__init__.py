@@ -4,6 +4,7 @@ from prodsc.losses.block_diagonal import RememberedBlockDiagonal, block_diagonal
 from prodsc.losses.coding_rate import coding_rate, nuclear_spread, scale
 from prodsc.losses.coding_rate_parts import coding_length, coding_rate_parts
 from prodsc.losses.dictionary import dictionary_expression, elastic_net
+from prodsc.losses.links import links
 from prodsc.losses.norms import frobenius, l1, nuclear
 from prodsc.losses.objective import LossReport, Objective, Term
 from prodsc.losses.reconstruction import reconstruction
@@ -38,6 +39,7 @@ __all__ = [
     "frobenius",
     "l1",
     "laplacian",
+    "links",
     "mean_square",
     "negative_entropy",
     "nuclear",

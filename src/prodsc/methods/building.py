@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from prodsc import losses, ranks
+from prodsc.data.links import Links
 from prodsc.errors import ParameterError
 from prodsc.losses import Objective, Term
 from prodsc.nn import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from prodsc.methods.pro_dsc import PRODSC
 
 AUTO_STEPS = 100  # of the joint phase, when epochs="auto"
+LINKS = 0.5  # of gamma is the weight of the term for known pairs: both weigh how rows are expressed
 AUTO_GAMMA = 0.8  # of gamma_safe, when gamma="auto"
 
 
@@ -69,9 +71,9 @@ def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
     return Network(encoder, f, h, decoder)
 
 
-def expressed(p: "PRODSC", Y: Rows) -> SelfExpression:
-    """S, A and C by the estimator's parameters."""
-    return self_expression(Y, p.eta, p.normaliser, p.half_steps, p.coefficient_form)  # type: ignore[arg-type]
+def expressed(p: "PRODSC", Y: Rows, R: Tensor | None = None) -> SelfExpression:
+    """S, A and C by the estimator's parameters; R is what is known of pairs."""
+    return self_expression(Y, p.eta, p.normaliser, p.half_steps, p.coefficient_form, R)  # type: ignore[arg-type]
 
 
 def used_gamma(p: "PRODSC", n: int) -> float:
@@ -79,8 +81,8 @@ def used_gamma(p: "PRODSC", n: int) -> float:
     return AUTO_GAMMA * gamma_safe(n, p.n_components, p.eps) if isinstance(p.gamma, str) else float(p.gamma)
 
 
-def build_objective(p: "PRODSC", gamma: float) -> Objective[Step]:
-    """The list of terms that makes the method; a term called 'none' is not in it."""
+def build_objective(p: "PRODSC", gamma: float, linked: bool = False) -> Objective[Step]:
+    """The list of terms that makes the method; a term called 'none' is not in it, nor links when there are none."""
     k = p.regulariser_k or p.n_clusters_
     anti_collapse: dict[str, Term[Step]] = {
         "coding-rate": Term(
@@ -99,6 +101,7 @@ def build_objective(p: "PRODSC", gamma: float) -> Objective[Step]:
         anti_collapse.get(p.anti_collapse),
         Term("self_expression", gamma, lambda s: losses.self_expression(s.Z, s.C)),
         regulariser.get(p.regulariser),
+        Term("links", LINKS * gamma, lambda s: losses.links(s.Y, s.C, s.R)) if linked else None,  # type: ignore[arg-type]
     ]
     return Objective(*(term for term in terms if term is not None))
 
@@ -110,10 +113,12 @@ def block_term(p: "PRODSC", k: int) -> Callable[[Step], Scalar]:
     return lambda s: s.network.memory(s.A, torch.from_numpy(s.rows))  # type: ignore[operator]
 
 
-def build_phases(p: "PRODSC", objective: Objective[Step], n_rows: int, seed: int) -> list[Phase]:
+def build_phases(
+    p: "PRODSC", objective: Objective[Step], n_rows: int, seed: int, links: Links | None = None
+) -> list[Phase]:
     """Pre-training of a conv encoder, warm-up on the anti-collapse term, then all terms together."""
     sizes = (p.pretrain_batch_size, p.batch_size, p.batch_size)
-    batches = [Batches(n_rows, size, (seed, stage)) for stage, size in enumerate(sizes)]
+    batches = [Batches(n_rows, size, (seed, stage), links if stage == 2 else None) for stage, size in enumerate(sizes)]
     per_epoch = batches[2].per_epoch
     warm = [name for name in ("coding_rate", "nuclear_spread") if name in objective.terms]
     joint = [name for name in objective.terms if name != "reconstruction"]

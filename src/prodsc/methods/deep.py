@@ -58,6 +58,10 @@ class DeepClusterer(Clusterer):
         batch = phase.batches[t]
         return batch[ranks.share(len(batch))]
 
+    def _also_about(self) -> dict[str, Any]:
+        """What else must not change between stop and resume."""
+        return {}
+
     def _listeners(self) -> list[Callback]:
         """Callbacks that belong to the method itself."""
         return []
@@ -88,6 +92,7 @@ class DeepClusterer(Clusterer):
                     "parameters": model_file.plain_parameters(self),
                     "seed": self.seed_,
                     "data": fingerprint(rows.array),
+                    **self._also_about(),
                 }
                 if saved is not None:
                     saved.check_same(about, checkpoint)

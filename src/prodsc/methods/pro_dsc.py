@@ -4,7 +4,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import starmap
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -13,10 +14,20 @@ from sklearn.utils import Tags
 from torch import Tensor, nn
 
 from prodsc import ranks
-from prodsc.data.matrix import Rows
+from prodsc.data.links import Links, links
+from prodsc.data.matrix import Rows, as_array
 from prodsc.data.stored import StoredRows
 from prodsc.errors import ModelFileError
-from prodsc.graph import CoefficientKernel, Expression, GramKernel, Kernel, expressing, quantiles, spectral_partition
+from prodsc.graph import (
+    CoefficientKernel,
+    Expression,
+    GramKernel,
+    Kernel,
+    Known,
+    expressing,
+    quantiles,
+    spectral_partition,
+)
 from prodsc.losses import Objective, RememberedBlockDiagonal
 from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
@@ -45,6 +56,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     labels_ : array of int, the cluster of each training row; cluster 0 is the largest.
     confidence_ : array of float, how sure each of these labels is (after `fit`; not part of a saved model).
     outlier_score_ : array of float, `outlier_score` of the training rows (likewise).
+    known_clusters_ : dict from cluster to the known label it stands for; empty without `known_labels`.
     history_ : dict of columns, one row per training step.
     gamma_ : the weight of self-expression at the end of training (`on_collapse="adjust"` may have lowered it).
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -136,7 +148,36 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.verbose = verbose
 
     on_ranks = True
+    _given: tuple[Any, ...] = ()  # what is known of a few rows, during `fit`
+    _links: Links | None = None  # the same, checked
     expression_: Any  # what `outlier_score` needs; None in a model saved before there was one
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        known_labels: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Cluster the rows of X; `y` is ignored. What is known of a few rows helps (docs/knowledge.md).
+
+        `known_labels`: one label for each row, -1, None or NaN where it is not known, or a mapping from row to label.
+        `must_link`, `cannot_link`: pairs (i, j) of rows that belong to one cluster, and that do not.
+        `callbacks`, `checkpoint`: as for every method.
+        """
+        self._given = (known_labels, must_link, cannot_link)
+        return super().fit(X, y, callbacks=callbacks, checkpoint=checkpoint)
+
+    def check(self, X: Any, *, known_labels: Any = None, must_link: Any = None, cannot_link: Any = None) -> None:
+        """Raise what `fit` would raise or warn of for these parameters and data, without training."""
+        array = as_array(X)
+        super().check(array)
+        most = len(array) if isinstance(self.n_clusters, str) else self.n_clusters
+        links(len(array), most, known_labels, must_link, cannot_link)
 
     # ---- the pieces of a fit -------------------------------------------------------------------------------
 
@@ -153,6 +194,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
                 UserWarning,
                 stacklevel=4,
             )
+        self._links = links(len(rows), self.n_clusters_, *self._given)
         self.gamma_ = used_gamma(self, min(len(rows), self.batch_size))
         self._training_rows = rows  # of this fit; `_finish` lets go of them
         self._frozen: Tensor | None = None
@@ -162,13 +204,14 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _objective(self) -> Objective[Step]:
         """The list of terms that makes the method."""
-        return build_objective(self, self.gamma_)
+        return build_objective(self, self.gamma_, self._links is not None)
 
     def _phases(self, objective: Objective[Step], n_rows: int) -> list[Phase]:
-        return build_phases(self, objective, n_rows, self.seed_)
+        return build_phases(self, objective, n_rows, self.seed_, self._links)
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> Step:
         batch = phase.batches[t]
+        R = self._relation(batch) if "links" in phase.terms else None
         if self.start == "whitened" and phase.name == "joint":  # then the encoder is frozen: one pass is enough
             if isinstance(rows.array, StoredRows):  # unless the result might not fit in memory
                 H = self._encoded([self._batch(rows, phase, t)])
@@ -176,8 +219,16 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
                 if self._frozen is None:
                     self._frozen = self._encoded(rows.chunks())
                 H = self._frozen[torch.from_numpy(self._share(phase, t))]
-            return Step(self.network_, H, lambda Y: expressed(self, Y), batch, H)
-        return Step(self.network_, self._batch(rows, phase, t), lambda Y: expressed(self, Y), batch)
+            return Step(self.network_, H, lambda Y: expressed(self, Y, R), batch, H, R)
+        return Step(self.network_, self._batch(rows, phase, t), lambda Y: expressed(self, Y, R), batch, R=R)
+
+    def _relation(self, rows: np.ndarray) -> Tensor:
+        """What is known of the pairs of these rows."""
+        assert self._links is not None
+        return torch.from_numpy(self._links.among(rows).matrix(len(rows))).to(self.device_)
+
+    def _also_about(self) -> dict[str, Any]:
+        return {} if self._links is None else {"links": self._links.digest()}
 
     def _listeners(self) -> list[Callback]:
         return [CollapseGuard(self.on_collapse, self.eps)]  # type: ignore[arg-type]
@@ -187,16 +238,18 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         del self._training_rows, self._frozen
         self.network_.memory = None
         self._label(rows)
+        self.known_clusters_ = {} if self._links is None else self._links.clusters(self.labels_)
+        del self._given, self._links
 
     def _label(self, rows: Rows) -> None:
         """Cluster the landmarks, then give every row the label that `predict` would give it."""
-        chosen = np.arange(len(rows))
-        if len(rows) > self.max_landmarks:
-            chosen = np.random.default_rng((self.seed_, 3)).choice(len(rows), self.max_landmarks, replace=False)
-        both = zip(*self._outputs(self._y_and_z, rows.chunks(np.sort(chosen))), strict=True)
+        chosen = self._chosen(len(rows))
+        both = zip(*self._outputs(self._y_and_z, rows.chunks(chosen)), strict=True)
         landmarks, Z = map(torch.cat, both)
         ranks.agree(landmarks, Z)
-        partition = spectral_partition(self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_)
+        partition = spectral_partition(
+            self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_, self._known(chosen)
+        )
         ranks.agree(partition.degrees, partition.directions, partition.centres)
         self.partition_ = partition
         some = expressing(len(landmarks), self.seed_)
@@ -206,6 +259,21 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.confidence_ = confidence
         self.expression_ = replace(self.expression_, quantiles=quantiles(residuals))
         self.outlier_score_ = self.expression_.scores(residuals)
+
+    def _chosen(self, n_rows: int) -> np.ndarray:
+        """The rows that are landmarks, ascending: all, or as many as may be, known ones first."""
+        if n_rows <= self.max_landmarks:
+            return np.arange(n_rows)
+        chosen = np.random.default_rng((self.seed_, 3)).choice(n_rows, self.max_landmarks, replace=False)
+        if self._links is not None:
+            known = self._links.drawn(self.max_landmarks, (self.seed_, 5))
+            chosen = np.concatenate([known, chosen[~np.isin(chosen, known)]])[: self.max_landmarks]
+        return np.sort(chosen)
+
+    def _known(self, chosen: np.ndarray) -> Known | None:
+        if self._links is None:
+            return None
+        return Known(self._relation(chosen), self._links.among(chosen).codes(len(chosen)))
 
     def _kernel(self, landmarks: Tensor) -> Kernel:
         if self.label_affinity == "gram":
@@ -300,11 +368,13 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         tensors, facts = super()._state()
         of_partition, about_partition = model_file.partition_state(self.partition_)
         of_expression = model_file.expression_state(self.expression_)
-        return tensors | of_partition | of_expression, facts | about_partition | {"gamma": self.gamma_}
+        more = {"gamma": self.gamma_, "known_clusters": sorted(self.known_clusters_.items())}
+        return tensors | of_partition | of_expression, facts | about_partition | more
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.gamma_ = facts["gamma"]
+        self.known_clusters_ = dict(facts.get("known_clusters", []))
         self.partition_ = model_file.restore_partition(self._kernel, tensors, facts, self.device_)
         self.expression_ = model_file.restore_expression(self._expression, tensors, self.device_)
 

@@ -29,6 +29,12 @@ class SelfExpression:
     C: Square
 
 
+def informed(K: Square, R: Tensor) -> Square:
+    """Similarities in [0, 1] where a known pair has the one it should have: 1 together (R = 1), apart (R = -1) none,
+    not even the weight e^0 that the softmax gives to pairs at right angles."""
+    return K.masked_fill(R > 0, 1.0).masked_fill(R < 0, -torch.inf)
+
+
 def row_softmax(K: Square) -> Square:
     """P with rows that sum to 1. The published runs use this (one Sinkhorn half-step) nearly everywhere."""
     return torch.softmax(K, dim=1)
@@ -69,10 +75,12 @@ def self_expression(
     normaliser: Normaliser = "softmax",
     half_steps: int = 5,
     form: CoefficientForm = "symmetric",
+    R: Tensor | None = None,
 ) -> SelfExpression:
-    """S, A and C of a batch; `form` is one of the two published variants of C."""
+    """S, A and C of a batch; `form` is one of the two published variants of C. R, n x n, is what is known of pairs."""
     S = gram(Y)
-    P = normalise(S.abs() / eta, normaliser, half_steps)
+    K = S.abs() if R is None else informed(S.abs(), R)
+    P = normalise(K / eta, normaliser, half_steps)
     A = (P + P.T).mul_(0.5).fill_diagonal_(0.0)  # no point expresses itself
     sign = S.detach().sign()  # its gradient is zero everywhere: not worth two passes
     return SelfExpression(S, A, sign * A if form == "symmetric" else (sign * P).fill_diagonal_(0.0))

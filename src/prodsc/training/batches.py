@@ -4,15 +4,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from prodsc.data.links import Links
+
 LISTED = 2**24  # rows whose shuffled order is kept in a list; for more it is computed where it is needed
 ROUNDS = 6
+KNOWN = 0.25  # of a batch, at most, are rows of which something is known
 
 
 class Batches:
-    """Epochs of shuffled batches. The last incomplete batch is dropped, except when it is the only one."""
+    """Epochs of shuffled batches. The last incomplete batch is dropped, except when it is the only one.
 
-    def __init__(self, n_rows: int, batch_size: int, seed: Sequence[int]):
-        self.n_rows, self.seed = n_rows, tuple(seed)
+    Rows of which something is known (`links`) take up to KNOWN of every batch: a random batch would rarely hold both
+    ends of a pair.
+    """
+
+    def __init__(self, n_rows: int, batch_size: int, seed: Sequence[int], links: Links | None = None):
+        self.n_rows, self.seed, self.links = n_rows, tuple(seed), links
         self.size = min(n_rows, batch_size)
         self.per_epoch = n_rows // self.size
         self._epoch = -1
@@ -22,6 +29,18 @@ class Batches:
         """Row numbers of step t, ascending: the order inside a batch does not matter, the disk likes it sorted."""
         if self.size == self.n_rows:
             return np.arange(self.n_rows)
+        batch = self._shuffled(t)
+        return batch if self.links is None else self._with_known(batch, t)
+
+    def _with_known(self, batch: np.ndarray, t: int) -> np.ndarray:
+        assert self.links is not None
+        seed = (*self.seed, t, 1)  # longer than the seed of an epoch, so never the same
+        known = self.links.drawn(int(KNOWN * self.size), seed)
+        others = np.setdiff1d(batch, known, assume_unique=True)
+        stay = np.random.default_rng((*seed, 1)).choice(len(others), self.size - len(known), replace=False)
+        return np.sort(np.concatenate([known, others[stay]]))
+
+    def _shuffled(self, t: int) -> np.ndarray:
         epoch, i = divmod(t, self.per_epoch)
         places = np.arange(i * self.size, (i + 1) * self.size)
         if self.n_rows > LISTED:

@@ -39,6 +39,8 @@ class Checkpoint:
         """A resumed run must be the same run: parameters and data."""
         if self.about["data"] != about["data"]:
             raise ModelFileError(f"{path} belongs to other data (another fingerprint). Give the file it was made from.")
+        if self.about.get("links") != about.get("links"):
+            raise ModelFileError(f"{path} was made with other known labels or links. Give the same, or start anew.")
         made_by, now = self.about.get("estimator"), about.get("estimator")
         if made_by not in (None, now):
             raise ModelFileError(f"{path} was made by {made_by}, not {now}. Start anew.")

@@ -26,10 +26,11 @@ class Step:
         express: Callable[[Rows], SelfExpression],
         rows: np.ndarray | None = None,
         H: Rows | None = None,
+        R: Tensor | None = None,
     ):
         """X, and H where the encoder is frozen, are this rank's share; `rows`, the numbers of its rows in the data, are
-        those of the whole batch."""
-        self.network, self._X, self._express, self.rows, self._H = network, X, express, rows, H
+        those of the whole batch. R is what is known of its pairs (`Links.matrix`)."""
+        self.network, self._X, self._express, self.rows, self._H, self.R = network, X, express, rows, H, R
         self.n = len(X) if rows is None else len(rows)
 
     @cached_property
