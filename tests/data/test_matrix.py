@@ -114,6 +114,10 @@ def test_scalings():
     centre, spread = torch.from_numpy(summary.mean).float(), torch.from_numpy(summary.std).float()
     unit = Rows(values, "unit")[np.arange(50)]
     torch.testing.assert_close(unit.norm(dim=1), torch.ones(50))
+    centred = Rows(values, "centred", centre, spread)[slice(0, 50)]
+    torch.testing.assert_close(centred.norm(dim=1), torch.ones(50))
+    around = torch.from_numpy(values).float() - centre
+    torch.testing.assert_close(centred * around.norm(dim=1, keepdim=True), around)
     standard = Rows(values, "standard", centre, spread)[slice(0, 50)]
     torch.testing.assert_close(standard.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(standard.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=0)

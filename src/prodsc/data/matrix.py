@@ -15,7 +15,7 @@ from prodsc.data.readers import read
 from prodsc.data.stored import StoredRows, ahead, on_disk
 from prodsc.errors import InputError
 
-Scaling = Literal["unit", "standard", "none", "raw"]
+Scaling = Literal["unit", "centred", "standard", "none", "raw"]
 SCALINGS: tuple[str, ...] = get_args(Scaling)
 CHUNK_BYTES = 8 * 2**20  # of float32: what one look at a memory map may cost
 
@@ -69,6 +69,9 @@ class Rows:
             return as_images(X, bytes_to_unit=self.array.dtype == np.uint8 and self.scaling != "raw")
         if self.scaling == "unit":
             return torch.nn.functional.normalize(X)
+        if self.scaling == "centred":
+            assert self.centre is not None
+            return torch.nn.functional.normalize(X - self.centre)
         if self.scaling == "standard":
             assert self.centre is not None
             assert self.spread is not None

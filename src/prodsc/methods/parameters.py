@@ -128,7 +128,10 @@ PARAMETERS = (
     _count("pretrain_batch_size", 1, "rows in a batch of pre-training"),
     _positive("pretrain_learning_rate", "Adam's learning rate in pre-training"),
     _choice(
-        "scaling", SCALINGS, "of feature rows: unit length, standardised columns, or none; raw: images keep 0 to 255"
+        "scaling",
+        SCALINGS,
+        "of feature rows: unit length, the same after subtracting the mean (centred), standardised columns, or none; "
+        "raw: images keep 0 to 255",
     ),
     _positive("eta", "temperature of |S|/eta: smaller is sparser"),
     _choice("normaliser", NORMALISERS, "of |S|/eta: row softmax, or Sinkhorn with `half_steps`"),
