@@ -17,6 +17,7 @@ from prodsc.data.sets import load_dataset
 from prodsc.experiments.compare import compare
 from prodsc.experiments.reproduce import reproduce
 from prodsc.methods import PRODSC, SEDSC, diagnose, load
+from prodsc.methods.number import estimate_k
 from prodsc.methods.registry import make
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "compare",
     "diagnose",
     "errors",
+    "estimate_k",
     "export",
     "load",
     "load_dataset",

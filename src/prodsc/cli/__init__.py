@@ -15,6 +15,7 @@ from prodsc.cli.export import export
 from prodsc.cli.extract import extract
 from prodsc.cli.figure import figure
 from prodsc.cli.fit import fit
+from prodsc.cli.k import k
 from prodsc.cli.launch import launch
 from prodsc.cli.predict import predict
 from prodsc.cli.recipes import recipes
@@ -30,7 +31,7 @@ def cli() -> None:
     """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
 
 
-for command in (fit, predict, diagnose, recipes, data, extract, compare, reproduce, report, export, figure, launch):
+for command in (fit, predict, diagnose, k, recipes, data, extract, compare, reproduce, report, export, figure, launch):
     cli.add_command(command)
 
 

@@ -71,6 +71,8 @@ def fit(
         request = Request(source, out, labels, parameters, recipe_name, command, **known)
         if ranks.first():
             request.prepare(overwrite)
+    if request.parameters["n_clusters"] == "auto" and not quiet and ranks.first():
+        click.echo("estimating the number of clusters first", err=True)
     with shown("convert", quiet) as converting, ProgressCallback() as progress:
         result = run(request, [] if quiet or not ranks.first() else [progress], converting)
     if result is not None:

@@ -163,6 +163,8 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
     notes = []
     if model.n_constant_features_:
         notes.append(f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and say nothing.")
+    if model.k_curve_ is not None:
+        notes.append(f"n_clusters='auto' found {model.k_curve_.words()}")
     result = Result(
         request.out,
         np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
@@ -191,7 +193,12 @@ def described(request: Request, data: DataFile, model: PRODSC, result: Result) -
             "fingerprint": fingerprint(data.X),
         },
         "parameters": plain_parameters(model),
-        "used": {"gamma": model.gamma_, "seed": model.seed_, "device": str(model.device_)},
+        "used": {
+            "n_clusters": model.n_clusters_,
+            "gamma": model.gamma_,
+            "seed": model.seed_,
+            "device": str(model.device_),
+        },
         "clusters": {"sizes": result.sizes, "inertia": model.partition_.inertia},
         "scores": result.scores,
         "notes": result.notes,

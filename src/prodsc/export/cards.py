@@ -140,7 +140,7 @@ def _use(kind: str, folder: str | Path, array: np.ndarray, version: str) -> str:
 
 def _limits(model: Any, array: np.ndarray) -> list[str]:
     lines = [
-        f"The number of clusters, {model.n_clusters_}, was chosen by a person and not found in the data.",
+        _about_k(model),
         "Every row gets a cluster, also one that is like none of them; a low confidence is the only sign.",
         "Confidence is a distance turned into a probability. It is not calibrated.",
         "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "
@@ -154,6 +154,13 @@ def _limits(model: Any, array: np.ndarray) -> list[str]:
     if not hasattr(model, "predict"):
         lines.append("This method cannot label new rows.")
     return lines
+
+
+def _about_k(model: Any) -> str:
+    curve = getattr(model, "k_curve_", None)
+    if curve is not None:
+        return f"The number of clusters, {model.n_clusters_}, was estimated from the data ({curve.words()})"
+    return f"The number of clusters, {model.n_clusters_}, was chosen by a person and not found in the data."
 
 
 def _parameters(model: Any) -> list[tuple[str, str]]:

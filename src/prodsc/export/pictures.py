@@ -100,6 +100,17 @@ def _gram(of: Subject) -> "Figure":
     return gram(of.flat, of.Z, of.model.labels_[of.rows])
 
 
+def _k(of: Subject) -> "Figure":
+    from prodsc.report.fit_figures import k_curve
+
+    if of.model.k_curve_ is None:
+        raise InputError(
+            f"this model was given n_clusters={of.model.n_clusters_}, so no curve was made. Fit with -k auto, or "
+            "draw it with: prodsc k FILE --out FOLDER"
+        )
+    return k_curve(of.model.k_curve_)
+
+
 def _learning_curves(of: Subject) -> "Figure":
     from prodsc.report.figures import learning_curves
 
@@ -166,6 +177,7 @@ FIGURES: dict[str, tuple[Callable[[Subject], "Figure"], str, bool]] = {
     "alignment": (_alignment, "G = Z'Z and M = (I-C)(I-C)' come to share eigenvectors", True),
     "csc": (_csc, "G and C become block-diagonal: CSC, entries in and off the blocks", True),
     "gram": (_gram, "how alike each two rows are, in X and in Z, sorted by cluster", False),
+    "k": (_k, "the score of every number of clusters, after -k auto", False),
     "learning-curves": (_learning_curves, "every term of the loss, step by step", False),
     "map": (_map, "rows in the plane, coloured by cluster, pale where unsure", False),
     "orthogonal": (_orthogonal, "the same as gram by class where classes are known, and three of them in 3-D", False),
@@ -213,7 +225,7 @@ def figure(
         raise InputError(
             f"X has {len(array)} rows, the model was fitted on {len(model.labels_)}; give the fitted rows."
         )
-    needed = "history_" if again or name in ("learning-curves", "water-filling") else "transform"
+    needed = "history_" if again or name in ("k", "learning-curves", "water-filling") else "transform"
     if not hasattr(model, needed):
         raise InputError(
             f"the figure {name} is of methods that learn a representation; {type(model).__name__} has none."

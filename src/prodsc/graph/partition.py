@@ -102,10 +102,13 @@ def _warn_of_pieces(W: scipy.sparse.sparray, n_clusters: int) -> None:
         )
 
 
-def leading_eigenvectors(W: Affinity | scipy.sparse.sparray, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Degrees of W, and the k largest eigenvalues of D^-1/2 W D^-1/2 with their vectors."""
+def leading_eigenvectors(
+    W: Affinity | scipy.sparse.sparray, k: int, tolerance: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Degrees of W, and the k largest eigenvalues of D^-1/2 W D^-1/2 with their vectors: the largest first for a dense
+    W and last for a sparse one, whose `tolerance` is relative (0: to the last digit)."""
     if not isinstance(W, Tensor):
-        found = _sparse_eigenvectors(W, k) if k < W.shape[0] - 1 else None  # ARPACK wants k well below n
+        found = _sparse_eigenvectors(W, k, tolerance) if k < W.shape[0] - 1 else None  # ARPACK wants k well below n
         if found is not None:
             return found
         W = torch.from_numpy(W.toarray())
@@ -120,13 +123,13 @@ def laplacian_eigenvalues(kernel: Kernel, most: int) -> np.ndarray:
     return np.sort(1 - values.double().cpu().numpy())
 
 
-def _sparse_eigenvectors(W: scipy.sparse.sparray, k: int) -> tuple[Tensor, Tensor, Tensor] | None:
+def _sparse_eigenvectors(W: scipy.sparse.sparray, k: int, tolerance: float) -> tuple[Tensor, Tensor, Tensor] | None:
     """`leading_eigenvectors` by ARPACK, or None when it stalls: many eigenvalues near 1, a graph nearly in pieces."""
     degrees = np.maximum(np.asarray(W.sum(axis=1)).ravel(), np.finfo(np.float64).tiny)
     scale = scipy.sparse.diags_array(degrees**-0.5)
     start = np.random.default_rng(0).standard_normal(len(degrees))  # ARPACK would draw from the global state
     try:
-        values, vectors = scipy.sparse.linalg.eigsh(scale @ W @ scale, k, which="LA", v0=start)
+        values, vectors = scipy.sparse.linalg.eigsh(scale @ W @ scale, k, which="LA", v0=start, tol=tolerance)
     except scipy.sparse.linalg.ArpackNoConvergence:
         return None
     return torch.from_numpy(degrees), torch.from_numpy(values), torch.from_numpy(vectors)

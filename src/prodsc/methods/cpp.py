@@ -34,6 +34,8 @@ class CPP(PRODSC):
     Training does not depend on n_clusters; `choose_k` finds one afterwards. See docs/methods/cpp.md.
     """
 
+    estimates_k = False  # it has a rule of its own, `choose_k`
+
     def __init__(
         self,
         n_clusters: int = 8,

@@ -110,7 +110,9 @@ def _counts(name: str, help: str) -> Parameter:
 
 
 PARAMETERS = (
-    _count("n_clusters", 1, "number of clusters k"),  # scikit-learn's contract asks for 1 to work; the CLI for 2
+    _count(
+        "n_clusters", 1, "number of clusters k; 'auto' (PRO-DSC only): estimated", also="auto"
+    ),  # scikit-learn's contract asks for 1 to work; the CLI for 2
     Parameter(
         "encoder",
         "'mlp', 'conv', 'none' or a torch.nn.Module",

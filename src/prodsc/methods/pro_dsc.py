@@ -17,7 +17,7 @@ from prodsc import ranks
 from prodsc.data.links import Links, links
 from prodsc.data.matrix import Rows, as_array
 from prodsc.data.stored import StoredRows
-from prodsc.errors import ModelFileError
+from prodsc.errors import InputError, ModelFileError
 from prodsc.graph import (
     CoefficientKernel,
     Expression,
@@ -28,11 +28,13 @@ from prodsc.graph import (
     quantiles,
     spectral_partition,
 )
+from prodsc.graph.number import KCurve
 from prodsc.losses import Objective, RememberedBlockDiagonal
 from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
 from prodsc.methods.building import build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
+from prodsc.methods.number import k_of_rows
 from prodsc.nn import Network, used_dtype
 from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
@@ -57,6 +59,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     confidence_ : array of float, how sure each of these labels is (after `fit`; not part of a saved model).
     outlier_score_ : array of float, `outlier_score` of the training rows (likewise).
     known_clusters_ : dict from cluster to the known label it stands for; empty without `known_labels`.
+    n_clusters_ : the number of clusters, given or (n_clusters="auto") estimated.
+    k_curve_ : how good each number of clusters is, when it was estimated; else None.
     history_ : dict of columns, one row per training step.
     gamma_ : the weight of self-expression at the end of training (`on_collapse="adjust"` may have lowered it).
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -64,7 +68,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
         encoder: str | nn.Module = "mlp",
         hidden_size: int = 512,
@@ -148,6 +152,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.verbose = verbose
 
     on_ranks = True
+    estimates_k = True
     _given: tuple[Any, ...] = ()  # what is known of a few rows, during `fit`
     _links: Links | None = None  # the same, checked
     expression_: Any  # what `outlier_score` needs; None in a model saved before there was one
@@ -180,6 +185,20 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         links(len(array), most, known_labels, must_link, cannot_link)
 
     # ---- the pieces of a fit -------------------------------------------------------------------------------
+
+    def _number_of_clusters(self, rows: Rows) -> int:
+        self.k_curve_: KCurve | None = None
+        if not isinstance(self.n_clusters, str):
+            return super()._number_of_clusters(rows)
+        self.k_curve_ = curve = k_of_rows(rows)
+        if not curve.clear:
+            raise InputError(
+                f"n_clusters='auto': {curve.words()} Give a number, for example "
+                f"{' or '.join(map(str, curve.near[:3]))}; `prodsc k` or prodsc.estimate_k(X) shows the curve."
+            )
+        k = torch.tensor(curve.k)
+        ranks.agree(k)
+        return int(k)
 
     def _network(self, sample: Tensor) -> Network:
         network = build_network(self, sample, self.seed_)
@@ -368,13 +387,16 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         tensors, facts = super()._state()
         of_partition, about_partition = model_file.partition_state(self.partition_)
         of_expression = model_file.expression_state(self.expression_)
-        more = {"gamma": self.gamma_, "known_clusters": sorted(self.known_clusters_.items())}
+        curve = None if self.k_curve_ is None else self.k_curve_.plain()
+        more = {"gamma": self.gamma_, "known_clusters": sorted(self.known_clusters_.items()), "k_curve": curve}
         return tensors | of_partition | of_expression, facts | about_partition | more
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.gamma_ = facts["gamma"]
         self.known_clusters_ = dict(facts.get("known_clusters", []))
+        curve = facts.get("k_curve")  # older files have none
+        self.k_curve_ = None if curve is None else KCurve(**curve)
         self.partition_ = model_file.restore_partition(self._kernel, tensors, facts, self.device_)
         self.expression_ = model_file.restore_expression(self._expression, tensors, self.device_)
 

@@ -1,4 +1,4 @@
-"""Figures of one fit that the paper has not: margin against collapse, eigengap, classes against clusters."""
+"""Figures of one fit that the paper has not: margin against collapse, eigengap, choice of k, classes and clusters."""
 # ruff: noqa: RUF001 - minus signs are meant
 
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from prodsc.graph.number import KCurve
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
@@ -82,6 +83,39 @@ def eigengap(eigenvalues: ArrayLike, k: int) -> Figure:
         )
         figure.set_label(f"Line chart of {len(values)} eigenvalues; asked for {k} clusters, widest gap after {widest}.")
     return figure  # fmt: skip
+
+
+def k_curve(curve: KCurve) -> Figure:
+    """The score of every candidate k and how far two shares of the rows agree, with the best and the nearly best."""
+    ks, scores = np.array(curve.candidates), parts.finite(np.array(curve.scores), "scores")
+    agreement = 100 * parts.finite(np.array(curve.agreement), "agreement")
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.plot(ks, curve.reference, color=COLOURS[3], ls="--", lw=1.2, label="one cloud, no clusters")
+        for axes, values, colour in ((left, scores, COLOURS[0]), (right, agreement, COLOURS[2])):
+            axes.plot(ks, values, ".-", color=colour, lw=1, ms=6)
+            at = int(np.argmax(scores))
+            axes.plot(ks[at], values[at], "o", ms=10, mfc="none", mec=COLOURS[1], mew=2)
+            axes.set(xscale="log", xlabel="number of clusters k")
+            shown = [k for k in (2, 3, 5, 10, 20, 50, 100, 200, 500) if ks[0] <= k <= ks[-1]]
+            axes.set_xticks(shown, [str(k) for k in shown])
+            axes.set_xticks([], minor=True)
+        low = max(float(scores.min()), -max(1.0, float(scores.max())))  # far below zero nothing can be learned
+        left.set_ylim(low - 0.1, max(float(scores.max()), *curve.reference, 0.0) * 1.15 + 0.1)
+        right.set_ylim(0, 105)
+        left.legend(loc="best")
+        parts.panel_title(left, "score, bits", "confirmed less three times unconfirmed")
+        parts.panel_title(right, "agreement of two shares, %", "100: the same clusters again")
+        clear = f"k = {curve.k}" if curve.clear else "no clear k"
+        figure.suptitle(f"How many clusters do the rows themselves show? {clear[0].upper()}{clear[1:]}")
+        parts.note(
+            figure,
+            f"{curve.rows:,} rows; two random shares of them are clustered for each k. The highest point is the\n"
+            "answer when it is well above the dashed line; points nearly as high are as good.",
+        )
+        figure.set_label(f"Score and agreement for {len(ks)} numbers of clusters; {curve.words()}")
+    return figure
 
 
 def suggested_k(values: ArrayLike) -> int:

@@ -159,6 +159,7 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
             f"Is {model.n_clusters_} the right number?",
             about_k(eigenvalues, model.n_clusters_),
         ),
+        *_estimated(model),
         *_margin(history),
         Picture(
             figures.spectrum(Z[drawn]),
@@ -199,6 +200,11 @@ def about_k(eigenvalues: np.ndarray, k: int) -> str:
             f"measure {widest} clusters would be more natural."
         )
     return f"{said} It is advice, not proof: the gap sees how separate groups are, not whether they mean something."
+
+
+def _estimated(model: "PRODSC") -> list[Picture]:
+    curve = getattr(model, "k_curve_", None)
+    return [] if curve is None else [Picture(fit_figures.k_curve(curve), "How k was chosen", curve.words())]
 
 
 def _margin(history: Mapping[str, Sequence[Any]]) -> list[Picture]:

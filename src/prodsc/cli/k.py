@@ -1,0 +1,52 @@
+"""prodsc k FILE: how many clusters do the rows have?"""
+
+from pathlib import Path
+
+import click
+
+from prodsc import files
+from prodsc.cli.shown import shown
+from prodsc.data.readers import read
+from prodsc.data.sets import about_set, load_dataset
+from prodsc.experiments.summary import to_csv
+from prodsc.methods.number import estimate_k
+from prodsc.methods.parameters import BY_NAME
+
+TOLD = 8  # candidates printed
+HEADS = ("k", "score", "agreement", "score of one cloud")
+
+
+@click.command()
+@click.argument("file")
+@click.option("--at-least", default=2, type=click.IntRange(2), metavar="K", help="Smallest number looked at [2].")
+@click.option(
+    "--at-most", type=click.IntRange(3), metavar="K", help="Largest number looked at [250; 8 rows a cluster]."
+)
+@click.option("--scaling", type=click.Choice(BY_NAME["scaling"].choices), default="unit", help="Of the rows [unit].")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for k.csv and k.png.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | None, quiet: bool) -> None:
+    """Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.
+
+    Prints the best numbers with their score: bits on which two random shares of the rows agree, less three times those
+    on which they do not. The answer may be that there is no clear number. `prodsc fit FILE -k auto` does the same and
+    goes on with a clear answer.
+    """
+    X = load_dataset(file).X if about_set(file) is not None else read(file).X
+    with shown("estimate", quiet) as progress:
+        curve = estimate_k(
+            X, at_least=at_least, at_most=at_most, scaling=scaling, watch=progress or (lambda done, total: None)
+        )
+    best = sorted(curve.table(), key=lambda line: -line[1])[:TOLD]
+    click.echo(f"{'k':>5} {'score, bits':>12} {'agreement':>10} {'one cloud':>10}")
+    for number, score, agreement, reference in best:
+        click.echo(f"{number:>5} {score:>12.2f} {agreement:>10.0%} {reference:>10.2f}")
+    click.echo(curve.words())
+    if out is not None:
+        from prodsc.report.fit_figures import k_curve  # matplotlib is slow to import, and needed only here
+        from prodsc.report.save import save_figure
+
+        out.mkdir(parents=True, exist_ok=True)
+        files.write_text(out / "k.csv", to_csv(HEADS, curve.table()))
+        save_figure(k_curve(curve), out / "k.png")
+        click.echo(f"results in {out}: k.csv, k.png")
