@@ -147,6 +147,21 @@ def test_measures_give_the_numbers_that_tables_show(measured):
             assert not missing, f"{experiment.name} shows {missing}, which its measure does not give"
 
 
+def test_seeds_share_an_affinity_and_say_so(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "rows.npy", rng.standard_normal((40, 6)))
+    shared = {"options": {"affinity": "shared"}}
+    first, second = (
+        MEASURES["scores"](
+            Trial(str(tmp_path / "rows.npy"), "ssc-omp", seed, {"n_clusters": 2}, **shared), tmp_path / "c"
+        )
+        for seed in (0, 1)
+    )
+    assert len(list(tmp_path.glob("*.affinity.safetensors"))) == 1
+    notes = [[note for note in measured.notes if "earlier run" in note] for measured in (first, second)]
+    assert [len(found) for found in notes] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("drawing", "measure"),
     [

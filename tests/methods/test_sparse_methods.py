@@ -135,6 +135,15 @@ def test_elastic_net_is_optimal_and_scikit_learns(tens, monkeypatch):
         assert theirs - gap <= objective(c) <= theirs + 1e-9
 
 
+def test_ensc_clusters_its_coefficients_when_asked_to(clean):
+    X, y = clean
+    model = make("ensc", n_clusters=4, code_graph="coefficients").fit(X)
+    C = abs(model.coefficients(X)).toarray()
+    unit = C / np.linalg.norm(C, axis=0)
+    np.testing.assert_allclose(model.affinity(X).toarray(), (unit + unit.T) / 2, atol=1e-12)
+    assert metrics.accuracy(y, model.labels_) == 1
+
+
 def test_an_affinity_is_made_once_for_all_seeds(clean, tmp_path, monkeypatch):
     X, checkpoint = clean[0], tmp_path / "affinity.safetensors"
     first = make("ensc", n_clusters=4, random_state=0).fit(X, checkpoint=checkpoint)

@@ -41,6 +41,6 @@ def neighbour_graph(points: np.ndarray | SparseMatrix, n_neighbors: int) -> scip
     return scipy.sparse.csr_array((G + G.T) / 2)
 
 
-def code_graph(C: SparseMatrix, n_neighbors: int) -> scipy.sparse.csr_array:
+def neighbours_of_codes(C: SparseMatrix, n_neighbors: int) -> scipy.sparse.csr_array:
     """The graph of neighbours among codes: a point's code is the sizes of its coefficients, with length 1."""
     return neighbour_graph(unit_rows(abs(C).T), n_neighbors)

@@ -24,6 +24,7 @@ ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
 REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
 LABEL_AFFINITIES = ("gram", "coefficients")
 HEADS = ("separate", "shared")
+CODE_GRAPHS = ("neighbours", "coefficients")
 STARTS = ("warm-up", "whitened")
 EIGENSOLVERS = ("exact", "remembered")
 DEVICES = ("auto", "cpu", "cuda")
@@ -180,6 +181,7 @@ PARAMETERS = (
     _choice("heads", HEADS, "one head for the representation and one for the memberships, or one for both"),
     _count("n_heads", 1, "heads trained side by side; the one with the lowest loss labels"),
     _count("n_neighbors", 1, "nearest neighbours of a row"),
+    _choice("code_graph", CODE_GRAPHS, "of EnSC: the n_neighbors nearest codes of each, or (|C| + |C|')/2 itself"),
     _count("k_max", 1, "points that may express a point"),
     _positive("tolerance", "residual, relative to the point, at which it is expressed well enough"),
     _positive("temperature", "that logits are divided by before the softmax: smaller is surer"),

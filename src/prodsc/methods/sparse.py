@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prodsc.graph.affinity import SparseMatrix, code_graph
+from prodsc.graph.affinity import SparseMatrix, neighbours_of_codes, symmetrised_sparse
 from prodsc.methods.parameters import plain_gamma
 from prodsc.methods.self_expressive import SelfExpressive
 from prodsc.selfexpression.elastic_net import TOLERANCE, ElasticNets, point_gammas
@@ -82,6 +82,7 @@ class EnSC(_ElasticNet):
         *,
         gamma: float = 50.0,
         tau: float = 0.9,
+        code_graph: str = "neighbours",
         n_neighbors: int = 3,
         scaling: str = "unit",
         n_init: int = 10,
@@ -92,6 +93,7 @@ class EnSC(_ElasticNet):
         self.n_clusters = n_clusters
         self.gamma = gamma
         self.tau = tau
+        self.code_graph = code_graph
         self.n_neighbors = n_neighbors
         self.scaling = scaling
         self.n_init = n_init
@@ -100,7 +102,7 @@ class EnSC(_ElasticNet):
         self.verbose = verbose
 
     def _affinity(self, C: SparseMatrix) -> SparseMatrix:
-        return code_graph(C, self.n_neighbors)
+        return neighbours_of_codes(C, self.n_neighbors) if self.code_graph == "neighbours" else symmetrised_sparse(C)
 
 
 class SSC(_ElasticNet):
