@@ -151,7 +151,7 @@ def test_the_card_says_what_a_reader_needs(run, past, tmp_path):
     text = (tmp_path / "MODEL.md").read_text()
     about = json.loads((run / "result.json").read_text())
     for fact in (
-        about["data"]["fingerprint"], about["command"], "CC BY 4.0", "150 x 12", "not calibrated", "n_components",
+        about["data"]["fingerprint"], about["command"], "CC BY 4.0", "150 x 12", "calibrated without", "n_components",
         "`16`", f"ACC {about['scores']['ACC']:.4f}", "no-collapse margin", "prodsc predict",
     ):  # fmt: skip
         assert fact in text

@@ -141,8 +141,8 @@ def _use(kind: str, folder: str | Path, array: np.ndarray, version: str) -> str:
 def _limits(model: Any, array: np.ndarray) -> list[str]:
     lines = [
         _about_k(model),
-        "Every row gets a cluster, also one that is like none of them; a low confidence is the only sign.",
-        "Confidence is a distance turned into a probability. It is not calibrated.",
+        "Every row gets a cluster, also one that is like none of them; see `outlier_score` and the confidence.",
+        "Confidence is calibrated without classes, by how far near rows agree; a split or merged class stays too sure.",
         "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "
         "the input shows poorly are clustered poorly: look at the border cases before a decision rests on them.",
     ]

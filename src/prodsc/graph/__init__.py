@@ -1,5 +1,6 @@
 """LABELS: affinities of rows with landmarks, spectral clustering of the landmarks, labels for every other row."""
 
+from prodsc.graph.confidence import calibrated, neighbour_agreement
 from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel
 from prodsc.graph.neighbours import nearest_neighbours
 from prodsc.graph.outliers import Expression, expressing, quantiles
@@ -12,9 +13,11 @@ __all__ = [
     "Kernel",
     "Known",
     "Partition",
+    "calibrated",
     "expressing",
     "largest_first",
     "nearest_neighbours",
+    "neighbour_agreement",
     "quantiles",
     "spectral_labels",
     "spectral_partition",

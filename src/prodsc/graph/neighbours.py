@@ -9,13 +9,14 @@ from prodsc.types import Rows
 BLOCK = 1024  # rows looked at together: bounds memory at BLOCK x n
 
 
-def nearest_neighbours(X: Rows, n_neighbors: int) -> Tensor:
-    """n x min(n_neighbors, n - 1): for each row the other rows with the largest cosine, the nearest first."""
+def nearest_neighbours(X: Rows, n_neighbors: int, asked: Tensor | None = None) -> Tensor:
+    """n x min(n_neighbors, n - 1): for each row, or each of those asked for, the other rows with the largest cosine,
+    the nearest first."""
     unit = normalize(X)
+    asked = torch.arange(len(unit), device=X.device) if asked is None else asked.to(X.device)
     found = []
-    for start in range(0, len(unit), BLOCK):
-        cosines = unit[start : start + BLOCK] @ unit.T
-        here = torch.arange(len(cosines), device=X.device)
-        cosines[here, start + here] = -torch.inf  # no row is its own neighbour
+    for some in asked.split(BLOCK):
+        cosines = unit[some] @ unit.T
+        cosines[torch.arange(len(some), device=X.device), some] = -torch.inf  # no row is its own neighbour
         found.append(cosines.topk(min(n_neighbors, len(unit) - 1), dim=1).indices)
     return torch.cat(found)

@@ -34,7 +34,7 @@ class Partition:
     degrees: Tensor  # of the landmarks, m
     directions: Tensor  # eigenvectors over their eigenvalues, m x k
     centres: Tensor  # of k-means in the spectral embedding, k x k
-    variance: float  # within clusters, a coordinate
+    variance: float  # of a coordinate, by which probabilities fall; within clusters, until `calibrated` widens it
     inertia: float  # mean squared distance to the centre
 
     def embed(self, Y: Rows) -> Rows:
@@ -59,12 +59,17 @@ class Partition:
         return distances.argmin(1).cpu(), self._posterior(distances).amax(1).cpu()
 
     def _posterior(self, distances: Tensor) -> Tensor:
-        return torch.softmax(-distances.double() / (2 * self.variance), dim=1)
+        return posterior(distances, self.variance)
 
     def ordered(self, labels: np.ndarray) -> "tuple[Partition, np.ndarray]":
         """The same clusters, the largest first (ties: the one seen first), and the labels renamed so."""
         order, renamed = largest_first(labels, len(self.centres))
         return replace(self, centres=self.centres[torch.from_numpy(order)]), renamed
+
+
+def posterior(distances: Tensor, variance: float) -> Tensor:
+    """n x k probabilities of a mixture of equal spherical Gaussians, from squared distances to its centres."""
+    return torch.softmax(-distances.double() / (2 * variance), dim=1)
 
 
 def largest_first(labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

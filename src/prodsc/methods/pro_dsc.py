@@ -24,7 +24,10 @@ from prodsc.graph import (
     GramKernel,
     Kernel,
     Known,
+    Partition,
+    calibrated,
     expressing,
+    neighbour_agreement,
     quantiles,
     spectral_partition,
 )
@@ -40,6 +43,7 @@ from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
 
 Found = TypeVar("Found")
+CALIBRATING = 2**26  # numbers of the input, 256 MB, that landmarks are compared by
 
 
 class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
@@ -270,6 +274,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_, self._known(chosen)
         )
         ranks.agree(partition.degrees, partition.directions, partition.centres)
+        partition = self._calibrated(partition, rows, chosen, landmarks)
         self.partition_ = partition
         some = expressing(len(landmarks), self.seed_)
         self.expression_ = self._expression(landmarks[some], Z[some], np.zeros(0))
@@ -278,6 +283,16 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.confidence_ = confidence
         self.expression_ = replace(self.expression_, quantiles=quantiles(residuals))
         self.outlier_score_ = self.expression_.scores(residuals)
+
+    def _calibrated(self, partition: Partition, rows: Rows, chosen: np.ndarray, landmarks: Tensor) -> Partition:
+        """No surer of the landmarks' labels than their neighbours in the input agree on them."""
+        n = min(len(chosen), max(CALIBRATING // self.n_features_in_, 2))
+        some = np.linspace(0, len(chosen) - 1, n).astype(np.int64)
+        X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[some])])
+        Y = landmarks[torch.from_numpy(some)]
+        agreement = torch.tensor(neighbour_agreement(X, partition.labels(Y)), dtype=torch.float64)
+        ranks.agree(agreement)
+        return calibrated(partition, Y, float(agreement))
 
     def _chosen(self, n_rows: int) -> np.ndarray:
         """The rows that are landmarks, ascending: all, or as many as may be, known ones first."""

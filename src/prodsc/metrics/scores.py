@@ -18,6 +18,24 @@ def accuracy(true: np.ndarray, predicted: np.ndarray) -> float:
     return float(counts[rows, columns].sum() / counts.sum())
 
 
+def matched(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Which points are right under that matching, one True or False for each."""
+    _, codes = np.unique(true, return_inverse=True)
+    clusters, found = np.unique(predicted, return_inverse=True)
+    rows, columns = linear_sum_assignment(contingency_matrix(*_pair(codes, found)), maximize=True)
+    partner = np.full(len(clusters), -1)
+    partner[columns] = rows
+    return partner[found] == codes
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
+    """ECE: the mean distance, over bins of equal width weighted by their rows, of mean confidence and share right."""
+    confidence, right = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = [abs((confidence - right)[place == i].sum()) for i in range(bins)]
+    return float(sum(gaps) / len(confidence))
+
+
 def nmi(true: np.ndarray, predicted: np.ndarray) -> float:
     """NMI, normalised by the arithmetic mean of the two entropies."""
     return float(normalized_mutual_info_score(*_pair(true, predicted), average_method="arithmetic"))

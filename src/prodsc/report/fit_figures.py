@@ -8,12 +8,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from prodsc import metrics
 from prodsc.graph.number import KCurve
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
 
 WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
+BINS, LEAST = 10, 10  # of a reliability curve: bins, and rows that a bin needs to be shown
 METERS = ("gamma", "lambda_max", "margin", "effective_rank")
 
 
@@ -157,6 +159,36 @@ def confusion(
         agree = table[np.arange(min(table.shape)), np.arange(min(table.shape))].sum()
         figure.set_label(f"Table of {len(table)} clusters by {len(order)} classes; {agree:,} rows on the diagonal.")
     return figure  # fmt: skip
+
+
+def reliability(right: ArrayLike, **confidences: ArrayLike) -> Figure:
+    """Are labels as often right as they are sure? `right` says which rows are, each keyword how sure they all were."""
+    truth = np.asarray(right, dtype=np.float64)
+    edges = np.linspace(0, 1, BINS + 1)
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color=INK, ls="--", lw=1, label="as sure as right")
+        said = []
+        for colour, (name, values) in zip(COLOURS, confidences.items(), strict=False):
+            sure = parts.fractions(values, name, len(truth))
+            place = np.clip(np.digitize(sure, edges) - 1, 0, BINS - 1)
+            used = [i for i in range(BINS) if (place == i).sum() >= LEAST]
+            x, y = ([column[place == i].mean() for i in used] for column in (sure, truth))
+            error = metrics.calibration_error(sure, truth)
+            words = f"{name.replace('_', ' ')}: mean {sure.mean():.3f}, ECE {error:.3f}"
+            axes.plot(x, y, ".-", color=colour, ms=9, label=words)
+            said.append(words)
+        axes.set(xlabel="confidence", ylabel="share of right labels", xlim=(0, 1), ylim=(0, 1))
+        axes.legend(loc="upper left")
+        figure.suptitle("Are labels as often right as they are sure?")
+        parts.note(
+            figure,
+            f"Rows in {BINS} bins by confidence (bins of {LEAST} rows or more). Right: in the cluster that is\n"
+            "matched to their class. On the dashed line labels are as sure as right; below it, too sure.",
+        )
+        figure.set_label(f"Reliability curves, {truth.mean():.3f} of the labels right; {'; '.join(said)}.")
+    return figure
 
 
 def _offsets(history: Mapping[str, Sequence[Any]]) -> parts.Floats:
