@@ -16,6 +16,7 @@ from prodsc.data.readers import read
 from prodsc.data.sets import load_dataset
 from prodsc.experiments.compare import compare
 from prodsc.experiments.reproduce import reproduce
+from prodsc.experiments.tune import tune
 from prodsc.methods import PRODSC, SEDSC, diagnose, load
 from prodsc.methods.number import estimate_k
 from prodsc.methods.registry import make
@@ -36,4 +37,5 @@ __all__ = [
     "read",
     "reproduce",
     "theory",
+    "tune",
 ]

@@ -21,6 +21,7 @@ from prodsc.cli.predict import predict
 from prodsc.cli.recipes import recipes
 from prodsc.cli.report import report
 from prodsc.cli.reproduce import reproduce
+from prodsc.cli.tune import tune
 from prodsc.errors import ProdscError
 from prodsc.training.checkpoint import Interrupted
 
@@ -31,7 +32,22 @@ def cli() -> None:
     """Cluster a feature matrix with PRO-DSC, label new rows with the model it learns."""
 
 
-for command in (fit, predict, diagnose, k, recipes, data, extract, compare, reproduce, report, export, figure, launch):
+for command in (
+    fit,
+    predict,
+    diagnose,
+    k,
+    recipes,
+    data,
+    extract,
+    compare,
+    tune,
+    reproduce,
+    report,
+    export,
+    figure,
+    launch,
+):
     cli.add_command(command)
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import silhouette_score
-from sklearn.neighbors import NearestNeighbors
 
 from prodsc import files, metrics
 from prodsc.data.matrix import as_array
@@ -19,6 +17,7 @@ from prodsc.errors import InputError, ParameterError
 from prodsc.experiments.measures import scored_part
 from prodsc.experiments.summary import Line, summarise, to_csv, to_markdown
 from prodsc.experiments.trials import Limits, Outcome, Trial, run_trials
+from prodsc.experiments.unlabelled import BY_LABELS, BY_NEIGHBOURS, Unlabelled, tuning_score
 from prodsc.methods.registry import method as method_class
 
 KNOWN = ("ACC", "NMI", "ARI")  # against labels
@@ -29,8 +28,6 @@ HEADS = {
     "neighbours": "neighbours agree beyond chance, %",
     "stability": "seeds agree (ARI), %",
 }
-SAMPLE = 5000  # rows that label-free scores look at
-NEAREST = 10
 
 # The grids that the paper searched for its baselines (the first four), and ours where it says nothing.
 GRIDS: dict[str, dict[str, Sequence[Any]]] = {
@@ -148,7 +145,7 @@ def _compare(
             tried = run_trials(
                 [Trial(source, method, numbers[0], point) for point in grid], trials_in, limits=limits, watch=watch
             )
-            best = max(tried, key=lambda o: _tuning_score(o, scorer, with_labels))
+            best = max(tried, key=lambda o: tuning_score(o, scorer, with_labels))
             base[method] = best.trial.parameters
             chosen[method] = {name: best.trial.parameters[name] for name in GRIDS.get(method, {})}
     trials = [Trial(source, method, seed, base[method]) for method in methods for seed in numbers]
@@ -161,7 +158,7 @@ def _compare(
             _with_unlabelled(line, [o for o in outcomes if o.trial.method == line.method], scorer) for line in lines
         ]
         shown = UNKNOWN
-    by = "ACC, with the true labels" if with_labels else "neighbours that agree beyond chance, without labels"
+    by = BY_LABELS if with_labels else BY_NEIGHBOURS
     return ComparisonTable(lines, (*shown, *COST), agreement(outcomes), chosen, by if chosen else "")
 
 
@@ -177,35 +174,6 @@ def data_source(X: Any, y: Any, folder: Path) -> str:
     with files.atomic(path) as part, part.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
     return str(path.resolve())
-
-
-class Unlabelled:
-    """Scores of labels that need no truth, on a sample of rows."""
-
-    def __init__(self, X: np.ndarray):
-        self.rows = np.arange(len(X))
-        if len(X) > SAMPLE:
-            self.rows = np.sort(np.random.default_rng(0).choice(len(X), SAMPLE, replace=False))
-        flat = np.asarray(X[self.rows], dtype=np.float32).reshape(len(self.rows), -1)
-        norms = np.linalg.norm(flat, axis=1, keepdims=True)
-        self.points = flat / np.where(norms > 0, norms, 1.0)
-        k = min(NEAREST, len(self.points) - 1)
-        self.neighbours = NearestNeighbors(n_neighbors=k).fit(self.points).kneighbors(return_distance=False)
-
-    def neighbours_agree(self, labels: np.ndarray) -> float:
-        """Percent of a row's nearest rows (by angle) that share its label, 0 being what shuffled labels would give.
-
-        Uncorrected, the best score would be that of one cluster with nearly all rows.
-        """
-        mine = labels[self.rows]
-        chance = float(np.square(np.unique(mine, return_counts=True)[1] / len(mine)).sum())
-        return 100 * (float((mine[self.neighbours] == mine[:, None]).mean()) - chance) / max(1 - chance, 1 / len(mine))
-
-    def silhouette(self, labels: np.ndarray) -> float:
-        mine = labels[self.rows]
-        if not 1 < len(np.unique(mine)) < len(mine):
-            return float("nan")
-        return float(silhouette_score(self.points, mine, metric="cosine"))
 
 
 def grid_of(method: str) -> list[dict[str, Any]]:
@@ -226,15 +194,6 @@ def agreement(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], float]:
         if shared:
             found[a, b] = float(np.mean([100 * metrics.nmi(labels[a, s], labels[b, s]) for s in shared]))
     return {pair: value for pair, value in found.items() if all((x, y) in found for x, y in (pair, pair[::-1]))}
-
-
-def _tuning_score(outcome: Outcome, scorer: Unlabelled | None, with_labels: bool) -> float:
-    if outcome.failed:
-        return -np.inf
-    if with_labels:
-        return outcome.numbers["ACC"]
-    assert scorer is not None
-    return scorer.neighbours_agree(outcome.arrays["labels"])
 
 
 def _with_unlabelled(line: Line, outcomes: Sequence[Outcome], scorer: Unlabelled) -> Line:

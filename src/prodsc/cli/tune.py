@@ -1,0 +1,89 @@
+"""prodsc tune FILE -k K: search PRO-DSC's settings without labels, end with a recipe."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from prodsc import files
+from prodsc.cli.compare import _parameters
+from prodsc.data.readers import read
+from prodsc.data.sets import about_set
+from prodsc.experiments.trials import Limits, Trial
+from prodsc.experiments.tune import Tried
+from prodsc.experiments.tune import tune as search
+from prodsc.training.checkpoint import Interrupted
+
+
+@click.command()
+@click.argument("file")
+@click.option("-k", "--n-clusters", required=True, type=click.IntRange(2), help="Number of clusters.")
+@click.option("--trials", default=30, type=click.IntRange(1), metavar="N", help="Settings to try [30].")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Stop after so long.")
+@click.option("--rows", type=click.IntRange(50), metavar="N", help="Fit at most N rows in a trial, a random sample.")
+@click.option("--seed", default=0, type=click.IntRange(0), help="Of the fits and of the search [0].")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds of one trial.")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A parameter that stays so; may be repeated.")
+@click.option("--labels", help="Known labels, only to show ACC: an array or column of FILE, or another file.")
+@click.option("--tune-with-true-labels", is_flag=True, help="Search by ACC: an upper limit, not a result.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [tuned/FILE].")
+def tune(
+    file: str,
+    n_clusters: int,
+    trials: int,
+    minutes: float | None,
+    rows: int | None,
+    seed: int,
+    time_limit: float | None,
+    given: tuple[str, ...],
+    labels: str | None,
+    tune_with_true_labels: bool,
+    out: Path | None,
+) -> None:
+    """Search the settings of PRO-DSC on FILE (or a set of `prodsc data list`) by a score that needs no labels.
+
+    The first trial is the defaults. Given again, the command goes on where it was stopped, or with more --trials.
+    Leaves recipe.toml (for `prodsc fit --recipe`), table.csv, table.md and report.html in --out.
+    """
+    from prodsc.report.tune_page import write_tune_page
+
+    named = about_set(file) is not None
+    known = None if named or labels is None else read(file, labels=labels).y
+    folder = out or Path("tuned") / Path(file).stem
+
+    def watch(number: int, trial: Trial, tried: Tried | None) -> None:
+        words = f"[{number + 1}/{trials}]"
+        if tried is None:
+            return
+        place = "defaults" if not tried.place else " ".join(f"{n}={v:.3g}" for n, v in tried.place.items())
+        click.echo(f"{words} {tried.outcome.failed or f'score {tried.score:.2f}'}: {place}")
+
+    try:
+        found = search(
+            file,
+            known,
+            n_clusters=n_clusters,
+            trials=trials,
+            minutes=minutes,
+            rows=rows,
+            parameters=_parameters(tuple(f"pro-dsc.{words}" for words in given)).get("pro-dsc"),
+            random_state=seed,
+            with_labels=tune_with_true_labels,
+            limits=Limits(time_limit),
+            out=folder,
+            watch=watch,
+        )
+    except KeyboardInterrupt:
+        raise Interrupted("stopped; nothing is lost, give the same command again to go on") from None
+    best = found.best  # before anything is written: with no trial done there is nothing to write
+    files.write_text(folder / "recipe.toml", found.recipe())
+    files.write_text(folder / "table.csv", found.csv())
+    files.write_text(folder / "table.md", f"# Settings tried on {Path(file).name}\n\n{found.markdown()}")
+    title = f"Settings of PRO-DSC for {Path(file).name}"
+    write_tune_page(folder / "report.html", title, found, shlex.join(["prodsc", *sys.argv[1:]]))
+    click.echo()
+    click.echo(found.markdown())
+    click.echo(f"best: trial {best.name}, score {best.score:.2f}")
+    click.echo(f"results in {folder}: recipe.toml, table.csv, table.md, report.html")
+    click.echo(f"go on with: prodsc fit {file} --recipe {folder / 'recipe.toml'} --out run/")
