@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from prodsc.selfexpression import gram, potentials, row_softmax, self_expression, sinkhorn
+from prodsc.selfexpression import gram, perplexity, potentials, row_softmax, self_expression, sinkhorn
 
 
 def unit_rows(n, d, seed=0):
@@ -74,3 +74,15 @@ def test_small_eta_does_not_overflow():
 
 def test_potentials_count():
     assert len(potentials(torch.zeros(4, 4), 3)) == 4
+
+
+def test_perplexity_is_the_share_of_rows_that_express_a_row():
+    Y = torch.nn.functional.normalize(torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double())
+    logs = []
+    for i in range(12):
+        weights = np.array([np.exp(abs(float(Y[i] @ Y[j])) / 0.2) for j in range(12) if j != i])
+        p = weights / weights.sum()
+        logs.append(-(p * np.log(p)).sum())
+    assert perplexity(Y, 0.2) == pytest.approx(np.exp(np.mean(logs)) / 11)
+    assert perplexity(Y, 1e6) == pytest.approx(1)
+    assert perplexity(torch.eye(2).repeat_interleave(5, 0).double(), 0.01) == pytest.approx(4 / 9)  # two groups of five

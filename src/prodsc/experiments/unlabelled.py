@@ -36,13 +36,8 @@ class Unlabelled:
         self.neighbours = NearestNeighbors(n_neighbors=k).fit(self.points).kneighbors(return_distance=False)
 
     def neighbours_agree(self, labels: np.ndarray) -> float:
-        """Percent of a row's nearest rows (by angle) that share its label, 0 being what shuffled labels would give.
-
-        Uncorrected, the best score would be that of one cluster with nearly all rows.
-        """
-        mine = labels[self.rows]
-        chance = float(np.square(np.unique(mine, return_counts=True)[1] / len(mine)).sum())
-        return 100 * (float((mine[self.neighbours] == mine[:, None]).mean()) - chance) / max(1 - chance, 1 / len(mine))
+        """`agreement_beyond_chance` with the nearest rows by angle, in percent."""
+        return 100 * metrics.agreement_beyond_chance(labels[self.rows], self.neighbours)
 
     def silhouette(self, labels: np.ndarray) -> float:
         mine = labels[self.rows]

@@ -2,7 +2,7 @@
 
 from prodsc.graph.confidence import calibrated, neighbour_agreement
 from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel
-from prodsc.graph.neighbours import nearest_neighbours
+from prodsc.graph.neighbours import nearest_neighbours, nearest_of, strongest_directions
 from prodsc.graph.outliers import Expression, expressing, quantiles
 from prodsc.graph.partition import Known, Partition, largest_first, spectral_labels, spectral_partition
 
@@ -17,8 +17,10 @@ __all__ = [
     "expressing",
     "largest_first",
     "nearest_neighbours",
+    "nearest_of",
     "neighbour_agreement",
     "quantiles",
     "spectral_labels",
     "spectral_partition",
+    "strongest_directions",
 ]

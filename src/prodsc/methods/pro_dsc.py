@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor, nn
 
-from prodsc import ranks
+from prodsc import metrics, ranks
 from prodsc.data.links import Links, links
 from prodsc.data.matrix import Rows, as_array
 from prodsc.data.stored import StoredRows
@@ -27,6 +27,7 @@ from prodsc.graph import (
     Partition,
     calibrated,
     expressing,
+    nearest_neighbours,
     neighbour_agreement,
     quantiles,
     spectral_partition,
@@ -38,9 +39,12 @@ from prodsc.methods.base import LABELLED
 from prodsc.methods.building import build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
 from prodsc.methods.number import k_of_rows
+from prodsc.methods.views import MOST, Views, auto_neighbours
 from prodsc.nn import Network, used_dtype
+from prodsc.selfexpression import perplexity
 from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
+from prodsc.training.keep import WATCHED, KeepBest, Kept
 
 Found = TypeVar("Found")
 CALIBRATING = 2**26  # numbers of the input, 256 MB, that landmarks are compared by
@@ -96,6 +100,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         regulariser_k: int | None = None,
         batch_size: int = 1024,
         epochs: int | str = "auto",
+        neighbour_views: int | str = "auto",
+        keep: str = "best",
         warmup_steps: int = 50,
         start: str = "warm-up",
         eigensolver: str = "exact",
@@ -137,6 +143,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.regulariser_k = regulariser_k
         self.batch_size = batch_size
         self.epochs = epochs
+        self.neighbour_views = neighbour_views
+        self.keep = keep
         self.warmup_steps = warmup_steps
         self.start = start
         self.eigensolver = eigensolver
@@ -221,9 +229,13 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.gamma_ = used_gamma(self, min(len(rows), self.batch_size))
         self._training_rows = rows  # of this fit; `_finish` lets go of them
         self._frozen: Tensor | None = None
+        self._views_: Views | None = None
+        self._watched: tuple[np.ndarray, np.ndarray] | None = None
         if self.eigensolver == "remembered":
             memory = RememberedBlockDiagonal(len(rows), min(self.regulariser_k or self.n_clusters_, len(rows)))
             self.network_.memory = memory.to(self.device_)
+        if self.keep == "best":
+            self.network_.kept = Kept(self.network_)
 
     def _objective(self) -> Objective[Step]:
         """The list of terms that makes the method."""
@@ -242,8 +254,46 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
                 if self._frozen is None:
                     self._frozen = self._encoded(rows.chunks())
                 H = self._frozen[torch.from_numpy(self._share(phase, t))]
-            return Step(self.network_, H, lambda Y: expressed(self, Y, R), batch, H, R)
-        return Step(self.network_, self._batch(rows, phase, t), lambda Y: expressed(self, Y, R), batch, R=R)
+            return Step(self.network_, H, lambda Y: expressed(self, Y, R), batch, H, R, self._near(rows, phase, t, H))
+        X = self._batch(rows, phase, t)
+        return Step(self.network_, X, lambda Y: expressed(self, Y, R), batch, R=R, near=self._near(rows, phase, t, X))
+
+    def _near(self, rows: Rows, phase: Phase, t: int, X: Tensor) -> Tensor | None:
+        """What Y of a joint step comes from: neighbours of this rank's share; rows of which something is known stay."""
+        if phase.name != "joint" or self.neighbour_views == 0:
+            return None
+        batch, views = phase.batches[t], self._views(rows)
+        mine = ranks.share(len(batch))
+        drawn = views.drawn(len(batch), (*phase.batches.seed, t, 2))
+        if self._links is not None:
+            drawn[np.isin(batch, self._links.rows)] = -1
+        return views.of(batch[mine], X, drawn[mine])
+
+    def _views(self, rows: Rows) -> Views:
+        """The neighbours of the rows, in the space of what the network learns from."""
+        if self._views_ is None:
+            read = self._encoded if self.start == "whitened" else lambda parts: torch.cat([*parts]).to(self.device_)
+            wanted = self.neighbour_views
+            most = auto_neighbours(len(rows), self.n_clusters_) if isinstance(wanted, str) else max(1, wanted)
+            self._views_ = Views(rows, most, self.seed_, read)
+        return self._views_
+
+    def _look(self) -> tuple[float, float]:
+        """Of the network as it is, over some rows: how well neighbours agree on their labels, and by how many rows a
+        row is expressed, in clusters of average size."""
+        rows = self._training_rows
+        if self._watched is None:
+            views = self._views(rows)
+            sample = np.random.default_rng((self.seed_, 7)).permutation(len(views.places))
+            sample = np.sort(sample[: max(WATCHED, 4 * self.n_clusters_)])
+            found = nearest_neighbours(views.points[torch.from_numpy(sample).to(self.device_)], MOST)
+            self._watched = views.places[sample], found.cpu().numpy()
+        watched, near = self._watched
+        Y = torch.cat([*self._outputs(self.network_.y, rows.chunks(watched))])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
+            labels = spectral_partition(self._kernel(Y), self.n_clusters_, 1, self.seed_).labels(Y)
+        return metrics.agreement_beyond_chance(labels, near), self.n_clusters_ * perplexity(Y, self.eta)
 
     def _relation(self, rows: np.ndarray) -> Tensor:
         """What is known of the pairs of these rows."""
@@ -254,12 +304,13 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return {} if self._links is None else {"links": self._links.digest()}
 
     def _listeners(self) -> list[Callback]:
-        return [CollapseGuard(self.on_collapse, self.eps)]  # type: ignore[arg-type]
+        guard = CollapseGuard(self.on_collapse, self.eps)  # type: ignore[arg-type]
+        return [guard, KeepBest(self._look)] if self.keep == "best" else [guard]
 
     def _finish(self, training: Training, rows: Rows) -> None:
         self.gamma_ = training.objective.weights["self_expression"]
-        del self._training_rows, self._frozen
-        self.network_.memory = None
+        del self._training_rows, self._frozen, self._views_, self._watched
+        self.network_.memory = self.network_.kept = None
         self._label(rows)
         self.known_clusters_ = {} if self._links is None else self._links.clusters(self.labels_)
         del self._given, self._links

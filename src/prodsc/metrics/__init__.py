@@ -1,5 +1,6 @@
 """ACC, NMI, ARI, calibration, the subspace-preserving error and connectivity."""
 
+from prodsc.metrics.neighbours import agreement_beyond_chance
 from prodsc.metrics.scores import (
     accuracy,
     ari,
@@ -13,6 +14,7 @@ from prodsc.metrics.scores import (
 
 __all__ = [
     "accuracy",
+    "agreement_beyond_chance",
     "ari",
     "calibration_error",
     "connectivity",

@@ -69,6 +69,13 @@ def normalise(K: Square, normaliser: Normaliser, half_steps: int) -> Square:
     return row_softmax(K) if normaliser == "softmax" else sinkhorn(K, half_steps)
 
 
+def perplexity(Y: Rows, eta: float) -> float:
+    """By how many rows a row is expressed, as a share of all: exp of the mean entropy of the rows of P, over n - 1."""
+    K = (gram(Y).abs() / eta).fill_diagonal_(-torch.inf)
+    P = torch.softmax(K, dim=1)
+    return float(torch.special.entr(P).sum(1).mean().exp()) / max(len(Y) - 1, 1)
+
+
 def self_expression(
     Y: Rows,
     eta: float,

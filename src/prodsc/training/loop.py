@@ -59,6 +59,10 @@ class Callback:
     def on_step(self, training: Training) -> None:
         """After every step, when the state is consistent and may be saved."""
 
+    def enough(self, training: Training) -> bool:
+        """Before every step: is the phase over, whatever steps are left?"""
+        return False
+
     def on_end(self, training: Training) -> None:
         """After the last step."""
 
@@ -86,6 +90,8 @@ def train(
         optimizer = training.optimizer
         assert optimizer is not None
         for t in range(training.step, phase.steps):
+            if any(callback.enough(training) for callback in callbacks):
+                break
             training.batch = None  # frees the last one before the next is made
             training.batch = make_step(phase, t)
             for callback in callbacks:

@@ -27,10 +27,13 @@ class Step:
         rows: np.ndarray | None = None,
         H: Rows | None = None,
         R: Tensor | None = None,
+        near: Tensor | None = None,
     ):
         """X, and H where the encoder is frozen, are this rank's share; `rows`, the numbers of its rows in the data, are
-        those of the whole batch. R is what is known of its pairs (`Links.matrix`)."""
+        those of the whole batch. R is what is known of its pairs (`Links.matrix`). `near` are other rows (or their H)
+        that Y comes from (methods/views.py)."""
         self.network, self._X, self._express, self.rows, self._H, self.R = network, X, express, rows, H, R
+        self._near = near
         self.n = len(X) if rows is None else len(rows)
 
     @cached_property
@@ -47,7 +50,13 @@ class Step:
 
     @cached_property
     def Y(self) -> Rows:
-        return ranks.gather(self.network.y(self.H), self.n)
+        return ranks.gather(self.network.y(self._H_near), self.n)
+
+    @property
+    def _H_near(self) -> Rows:
+        if self._near is None:
+            return self.H
+        return self.network.encode(self._near) if self._H is None else self._near
 
     @cached_property
     def _expressed(self) -> SelfExpression:

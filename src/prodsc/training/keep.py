@@ -1,0 +1,92 @@
+"""The best state of a training, kept: a fit that trains too long loses what it had while every loss improves."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from prodsc import ranks
+from prodsc.training.loop import Callback, Training
+
+EVERY = 20  # steps between looks
+WATCHED = 2048  # rows that a look labels
+SPLIT = 0.75  # of n/k rows: when a row is expressed by fewer, clusters are being split
+
+
+class Kept(nn.Module):
+    """The weights with the highest score so far. They are buffers of the network itself, so a checkpoint has them."""
+
+    weights: Tensor
+    score: Tensor
+    step: Tensor
+    perplexity: Tensor  # at the first look
+    over: Tensor
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.register_buffer("weights", torch.cat([part.detach().flatten() for part in trained(network)]))
+        self.register_buffer("score", torch.tensor(-torch.inf))
+        self.register_buffer("step", torch.tensor(0))
+        self.register_buffer("perplexity", torch.tensor(torch.nan))
+        self.register_buffer("over", torch.tensor(False))
+
+    def take(self, network: nn.Module, score: float, step: int) -> None:
+        self.weights.copy_(torch.cat([part.detach().flatten() for part in trained(network)]))
+        self.score.fill_(score)
+        self.step.fill_(step)
+
+    @torch.no_grad()
+    def put_back(self, network: nn.Module) -> None:
+        parts = trained(network)
+        for part, weights in zip(parts, self.weights.split([part.numel() for part in parts]), strict=True):
+            part.copy_(weights.view_as(part))
+
+
+def trained(network: nn.Module) -> list[Tensor]:
+    """Weights, and the statistics of batch normalisation, but not what a fit remembers of its rows."""
+    state = network.state_dict(keep_vars=True).items()
+    return [part for name, part in state if part.is_floating_point() and name.split(".")[0] not in ("kept", "memory")]
+
+
+class KeepBest(Callback):
+    """Looks at the state every few joint steps, without labels, and leaves the best one in the network at the end.
+
+    The network has a `kept` (a `Kept`). `look` gives two numbers of the network as it is: the agreement of neighbours
+    on their labels, by which states are compared, and the perplexity of the coefficients, in clusters of average size.
+    Perplexity falls while clusters form. Once a row is expressed by fewer rows than a cluster has, training only splits
+    clusters, and is over; unless it began there.
+    """
+
+    columns = ("agreement", "perplexity")
+
+    def __init__(self, look: Callable[[], tuple[float, float]]):
+        self.look = look
+
+    def enough(self, training: Training) -> bool:
+        return training.current.name == "joint" and bool(self._kept(training).over)
+
+    def on_step(self, training: Training) -> None:
+        step, last = training.step, training.current.steps
+        if training.current.name != "joint" or (step % EVERY and step != last):
+            return
+        seen = torch.tensor(self.look())
+        ranks.agree(seen)  # one rank's rounding must not keep another state than the others'
+        training.network.train()
+        agreement, perplexity = seen.tolist()
+        training.history.annotate(agreement=agreement, perplexity=perplexity)
+        kept = self._kept(training)
+        if kept.perplexity.isnan():
+            kept.perplexity.fill_(perplexity)
+        kept.over.fill_(perplexity < SPLIT <= kept.perplexity)
+        if agreement > kept.score and not kept.over:
+            kept.take(training.network, agreement, step)
+
+    def on_end(self, training: Training) -> None:
+        if self._kept(training).step:
+            self._kept(training).put_back(training.network)
+
+    @staticmethod
+    def _kept(training: Training) -> Kept:
+        kept = training.network.kept
+        assert isinstance(kept, Kept)
+        return kept

@@ -1,0 +1,74 @@
+"""The best state is kept, training ends when clusters are being split, and a resumed run knows both."""
+
+import numpy as np
+import pytest
+import torch
+
+from prodsc.losses import Objective, Term
+from prodsc.nn import Network
+from prodsc.training import Batches, History, Phase, Training, keep, train
+from prodsc.training.checkpoint import load_checkpoint, save_checkpoint
+from prodsc.training.keep import KeepBest, Kept
+
+
+def setup(seen, joint=10):
+    """A training whose looks see these pairs, one after the other, and the weights of f at each look."""
+    torch.manual_seed(0)
+    network = Network(torch.nn.Identity(), torch.nn.Linear(3, 2), torch.nn.Linear(3, 2))
+    network.kept = Kept(network)
+    X = torch.rand(8, 3)
+    objective = Objective(Term("spread", 1.0, lambda Z: -Z.var()))
+    sgd = lambda net: torch.optim.SGD(net.parameters(), lr=0.1)  # noqa: E731
+    phases = [Phase("joint", joint, ("spread",), Batches(8, 8, (0,)), sgd)]
+    weights = []
+
+    def look():
+        weights.append(network.f.weight.detach().clone())
+        return seen[len(weights) - 1]
+
+    best = KeepBest(look)
+    training = Training(network, objective, phases, History([*objective.terms], best.columns))
+    return training, lambda phase, t: network.f(X), best, weights
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    monkeypatch.setattr(keep, "EVERY", 2)
+
+
+def test_the_best_state_is_what_is_left():
+    training, step, best, weights = setup([(0.1, 5), (0.7, 3), (0.6, 2), (0.7, 1), (0.2, 1)])
+    train(training, step, [best])
+    assert torch.equal(training.network.f.weight, weights[1])  # of equals the first
+    assert not torch.equal(weights[1], weights[4])
+    assert training.network.kept.step == 4
+    history = training.history.columns()
+    np.testing.assert_allclose(history["agreement"][1::2], [0.1, 0.7, 0.6, 0.7, 0.2], rtol=1e-6)
+    assert np.isnan(history["agreement"][::2]).all()
+
+
+def test_training_is_over_when_clusters_are_split():
+    training, step, best, weights = setup([(0.1, 5), (0.5, 1), (0.9, 0.5), (0.9, 0.4), (0.9, 0.3)])
+    train(training, step, [best])
+    assert len(training.history) == 6
+    assert torch.equal(training.network.f.weight, weights[1])
+
+
+def test_what_began_sparse_is_not_over():
+    training, step, best, weights = setup([(0.1, 0.5), (0.5, 0.4), (0.9, 0.3), (0.8, 0.3), (0.7, 0.3)])
+    train(training, step, [best])
+    assert len(training.history) == 10
+    assert torch.equal(training.network.f.weight, weights[2])
+
+
+def test_a_checkpoint_has_the_best_state_and_the_end(tmp_path):
+    seen = [(0.1, 5), (0.5, 1), (0.9, 0.5)]
+    training, step, best, weights = setup(seen)
+    train(training, step, [best])
+    save_checkpoint(tmp_path / "c", training, {})
+    again, step, best, _ = setup([])  # a further look would fail
+    saved = load_checkpoint(tmp_path / "c")
+    again.phase, again.step = saved.phase, saved.step
+    train(again, step, [best], restore=saved.restore)
+    assert torch.equal(again.network.f.weight, weights[1])
+    assert len(again.history) == 6
