@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from prodsc import files
+from prodsc import files, metrics
 from prodsc.data.matrix import as_array
 from prodsc.data.sets import about_set, load_dataset
 from prodsc.errors import InputError, ParameterError
@@ -174,3 +174,34 @@ def data_source(X: Any, y: Any, folder: Path) -> str:
     with files.atomic(path) as part, part.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
     return str(path.resolve())
+
+
+def grid_of(method: str) -> list[dict[str, Any]]:
+    """Every combination of a method's grid; one empty choice for a method without."""
+    grid = GRIDS.get(method, {})
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def agreement(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], float]:
+    """NMI in percent of the labels of every two methods, mean over the seeds that both finished."""
+    labels = {
+        (o.trial.method, o.trial.seed): o.arrays["labels"] for o in outcomes if not o.failed and "labels" in o.arrays
+    }
+    methods = list(dict.fromkeys(method for method, _ in labels))
+    found = {}
+    for a, b in itertools.permutations(methods, 2):
+        shared = [s for m, s in labels if m == a and (b, s) in labels and len(labels[a, s]) == len(labels[b, s])]
+        if shared:
+            found[a, b] = float(np.mean([100 * metrics.nmi(labels[a, s], labels[b, s]) for s in shared]))
+    return {pair: value for pair, value in found.items() if all((x, y) in found for x, y in (pair, pair[::-1]))}
+
+
+def _with_unlabelled(line: Line, outcomes: Sequence[Outcome], scorer: Unlabelled) -> Line:
+    found = [outcome.arrays["labels"] for outcome in outcomes if not outcome.failed]
+    pairs = [100 * metrics.ari(a, b) for a, b in itertools.combinations(found, 2)]
+    values = {
+        "neighbours": [scorer.neighbours_agree(labels) for labels in found],
+        "silhouette": [value for labels in found if np.isfinite(value := scorer.silhouette(labels))],
+        "stability": pairs,
+    }
+    return Line(line.dataset, line.method, line.variant, line.values | values, line.runs, line.failures)

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.metrics import silhouette_score
 from sklearn.neighbors import NearestNeighbors
 
+from prodsc import metrics
 from prodsc.experiments.trials import Outcome
 
 SAMPLE = 5000  # rows that label-free scores look at
