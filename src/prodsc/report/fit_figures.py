@@ -94,7 +94,7 @@ def k_curve(curve: KCurve) -> Figure:
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
-        left.plot(ks, curve.reference, color=COLOURS[3], ls="--", lw=1.2, label="one cloud, no clusters")
+        left.plot(ks, curve.reference, color=COLOURS[3], ls="--", lw=1.2)
         for axes, values, colour in ((left, scores, COLOURS[0]), (right, agreement, COLOURS[2])):
             axes.plot(ks, values, ".-", color=colour, lw=1, ms=6)
             at = int(np.argmax(scores))
@@ -106,11 +106,10 @@ def k_curve(curve: KCurve) -> Figure:
         low = max(float(scores.min()), -max(1.0, float(scores.max())))  # far below zero nothing can be learned
         left.set_ylim(low - 0.1, max(float(scores.max()), *curve.reference, 0.0) * 1.15 + 0.1)
         right.set_ylim(0, 105)
-        left.legend(loc="best")
-        parts.panel_title(left, "score, bits", "confirmed less three times unconfirmed")
+        parts.panel_title(left, "score, bits", "confirmed less 3 x unconfirmed; dashed: one cloud")
         parts.panel_title(right, "agreement of two shares, %", "100: the same clusters again")
         clear = f"k = {curve.k}" if curve.clear else "no clear k"
-        figure.suptitle(f"How many clusters do the rows themselves show? {clear[0].upper()}{clear[1:]}")
+        figure.suptitle(f"How many clusters do the rows themselves show? {clear}")
         parts.note(
             figure,
             f"{curve.rows:,} rows; two random shares of them are clustered for each k. The highest point is the\n"
