@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from prodsc.methods.pro_dsc import PRODSC
 
 AUTO_STEPS = 200  # of the joint phase, when epochs="auto", and one more for each cluster
-LINKS = 0.5  # of gamma is the weight of the term for known pairs: both weigh how rows are expressed
+LINKS = 1.0  # of gamma is the weight of the term for known pairs: both weigh how rows are expressed
 AUTO_GAMMA = 0.8  # of gamma_safe, when gamma="auto"
 
 

@@ -266,7 +266,12 @@ def _known(
         "Known labels are used here, to score, and nowhere else. ± is the standard deviation over rows drawn again "
         "(bootstrap) of this one fit; other seeds vary more, and 'prodsc compare' measures that."
     )
-    content: list[Part] = [*tables, table, picture]
+    sure = Picture(
+        fit_figures.reliability(matched.partner[shown.labels] == shown.truth, confidence=shown.confidence),
+        "Is confidence what it says",
+        "Confidence was set without these labels, by how far rows that are near in the input share a cluster.",
+    )
+    content: list[Part] = [*tables, table, picture, sure]
     if pairs:
         content.append(component("pairs", pairs, words, shown.name, shown.texts()))
     return Section("known", "Against known labels", lead, content), [row for pair in pairs for row in pair.rows]
