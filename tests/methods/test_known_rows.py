@@ -60,7 +60,7 @@ def test_links_decide_too(pairs_of_blobs):
     X, y = pairs_of_blobs
     truth = np.array([0, 1, 1, 0])[y]
     rng = np.random.default_rng(1)
-    drawn = np.array([rng.choice(200, 2, replace=False) for _ in range(60)])
+    drawn = np.array([rng.choice(200, 2, replace=False) for _ in range(200)])
     same = truth[drawn[:, 0]] == truth[drawn[:, 1]]
     model = PRODSC(2, **FIT | {"epochs": 20}).fit(X, must_link=drawn[same], cannot_link=drawn[~same])
     assert metrics.scores(truth, model.labels_)["ACC"] > 0.9
