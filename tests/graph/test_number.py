@@ -30,7 +30,7 @@ def blobs(k: int, n: int = 600, spread: float = 0.3, seed: int = 0) -> torch.Ten
 
 @pytest.mark.parametrize("k", [3, 9, 30])
 def test_plain_clusters_are_counted(k: int) -> None:
-    curve = k_curve(blobs(k))
+    curve = k_curve(blobs(k, 20 * k + 100))
     assert curve.clear
     assert curve.k == k
     assert f"k = {k}" in curve.words()
@@ -40,7 +40,7 @@ def test_plain_clusters_are_counted(k: int) -> None:
 @pytest.mark.parametrize("kind", ["gaussian", "uniform"])
 def test_one_cloud_has_no_clear_k(kind: str, width: int) -> None:
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((400, width)) if kind == "gaussian" else rng.uniform(0, 1, (400, width))
+    X = rng.standard_normal((300, width)) if kind == "gaussian" else rng.uniform(0, 1, (300, width))
     curve = k_curve(torch.from_numpy(X).float())
     assert not curve.clear
     assert "no clear k" in curve.words()
@@ -99,10 +99,10 @@ def test_separated_finds_blocks_whatever_the_rotation() -> None:
 
 
 def test_one_gaussian_keeps_mean_and_covariance() -> None:
-    X = blobs(3, 2000) * torch.linspace(0.2, 3, 12) + 1
+    X = blobs(3, 1000) * torch.linspace(0.2, 3, 12) + 1
     G = one_gaussian(X, seed=0)
-    torch.testing.assert_close(G.mean(0), X.mean(0), atol=0.15, rtol=0)
-    torch.testing.assert_close(torch.cov(G.T), torch.cov(X.T), atol=0.6, rtol=0.15)
+    torch.testing.assert_close(G.mean(0), X.mean(0), atol=0.25, rtol=0)
+    torch.testing.assert_close(torch.cov(G.T), torch.cov(X.T), atol=0.9, rtol=0.2)
 
 
 def test_candidates() -> None:
