@@ -23,6 +23,7 @@ from prodsc.graph.kernels import Kernel
 from prodsc.linalg import largest_eigenvectors
 from prodsc.types import Affinity, Rows, Square
 
+RESTARTS = 100  # of ARPACK when a tolerance is enough; one that stalls would go on for an hour
 CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
 
 
@@ -134,7 +135,9 @@ def _sparse_eigenvectors(W: scipy.sparse.sparray, k: int, tolerance: float) -> t
     scale = scipy.sparse.diags_array(degrees**-0.5)
     start = np.random.default_rng(0).standard_normal(len(degrees))  # ARPACK would draw from the global state
     try:
-        values, vectors = scipy.sparse.linalg.eigsh(scale @ W @ scale, k, which="LA", v0=start, tol=tolerance)
+        values, vectors = scipy.sparse.linalg.eigsh(
+            scale @ W @ scale, k, which="LA", v0=start, tol=tolerance, maxiter=RESTARTS if tolerance else None
+        )
     except scipy.sparse.linalg.ArpackNoConvergence:
         return None
     return torch.from_numpy(degrees), torch.from_numpy(values), torch.from_numpy(vectors)
