@@ -79,6 +79,8 @@ class CPP(PRODSC):
             regulariser="none",
             batch_size=batch_size,
             epochs=epochs,
+            neighbour_views=0,
+            keep="last",
             warmup_steps=warmup_steps,
             learning_rate=learning_rate,
             learning_rate_h=learning_rate_h,

@@ -148,7 +148,9 @@ PARAMETERS = (
     _choice("regulariser", REGULARISERS, "r(C)"),
     _optional(_count("regulariser_k", 1, "k of the block-diagonal regulariser"), "n_clusters"),
     _count("batch_size", 2, "rows in a batch (n)"),
-    _count("epochs", 0, "passes over the data in the joint phase; 'auto': 100 steps at least (CPP: 250)", also="auto"),
+    _count(
+        "epochs", 0, "passes over the data in the joint phase; 'auto': 200 + k steps at least (CPP: 250)", also="auto"
+    ),
     _count(
         "neighbour_views",
         0,
