@@ -43,7 +43,7 @@ def main(*words: str) -> None:
         if long:
             per_epoch = max(1, n // BATCH)
             methods = "pro-dsc"
-            extra = ["--set", f"pro-dsc.epochs={3 * -(-(AUTO_STEPS + k) // per_epoch)}"]
+            extra = ["--set", f"pro-dsc.epochs={3 * -(-(AUTO_STEPS + 2 * k) // per_epoch)}"]
         out = folder / (f"{name}-long" if long else name)
         command = [sys.executable, "-m", "prodsc", "compare", path, "--methods", methods, *extra]
         subprocess.run([*command, "--seeds", str((numbers or [5])[0]), "--out", out], check=True)

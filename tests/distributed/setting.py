@@ -11,7 +11,20 @@ FIT = {
     "hidden_size": 32, "n_components": 16, "batch_size": 45, "epochs": 8, "warmup_steps": 10, "n_init": 2,
     "max_landmarks": 100, "device": "cpu",
 }  # fmt: skip
-RUN = ["--hidden-size", "16", "--n-components", "8", "--epochs", "400", "--n-init", "1", "--device", "cpu"]
+RUN = [
+    "--hidden-size",
+    "16",
+    "--n-components",
+    "8",
+    "--epochs",
+    "400",
+    "--n-init",
+    "1",
+    "--device",
+    "cpu",
+    "--keep",
+    "last",
+]
 IMAGES = {
     "encoder": "conv", "channels": (4, 4), "kernel_sizes": (3, 3), "pretrain_epochs": 2, "pretrain_batch_size": 11,
     "n_components": 8, "batch_size": 31, "epochs": 2, "warmup_steps": 3, "n_init": 1, "device": "cpu",

@@ -189,7 +189,7 @@ def test_untrusted_text_is_one_code_span(text):
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"subspaces"}))
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"subspaces", "k"}))
 def test_every_figure_of_one_fit_is_drawn(past, tmp_path, name):
     with_classes = None if name == "tsne" else past.data.y
     path = tmp_path / f"{name}.png"

@@ -15,7 +15,7 @@ from prodsc.training import Batches, Callback, History, Phase, Training
 from prodsc.training.guard import CollapseGuard
 from prodsc.training.meters import Meters
 
-FIT = SMALL | {"epochs": 60, "n_components": 16}
+FIT = SMALL | {"epochs": 60, "n_components": 16, "keep": "last"}
 BOUND = 16 / (0.1 * 1.1)  # on gamma * lambda_max(M), d = 16, eps = 0.1
 
 

@@ -212,7 +212,7 @@ def _with(measure: str, **options: Any) -> Callable[[str, int], list[Trial]]:
 # The paper's settings for its synthetic data; eta, k and the rest of MLC's are not published, and are ours.
 ON_SPHERE: dict[str, Any] = {
     "encoder": "none", "head_hidden_size": 100, "n_components": 3, "scaling": "none", "warmup_steps": 0,
-    "on_collapse": "ignore", "eta": 0.05,
+    "on_collapse": "ignore", "eta": 0.05, "neighbour_views": 0, "keep": "last",
 }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from prodsc.types import Rows, Scalar
 if TYPE_CHECKING:
     from prodsc.methods.pro_dsc import PRODSC
 
-AUTO_STEPS = 200  # of the joint phase, when epochs="auto", and one more for each cluster
+AUTO_STEPS = 200  # of the joint phase, when epochs="auto", and two more for each cluster
 LINKS = 1.0  # of gamma is the weight of the term for known pairs: both weigh how rows are expressed
 AUTO_GAMMA = 0.8  # of gamma_safe, when gamma="auto"
 
@@ -122,7 +122,7 @@ def build_phases(
     per_epoch = batches[2].per_epoch
     warm = [name for name in ("coding_rate", "nuclear_spread") if name in objective.terms]
     joint = [name for name in objective.terms if name != "reconstruction"]
-    epochs = -(-(AUTO_STEPS + p.n_clusters_) // per_epoch) if isinstance(p.epochs, str) else p.epochs
+    epochs = -(-(AUTO_STEPS + 2 * p.n_clusters_) // per_epoch) if isinstance(p.epochs, str) else p.epochs
     phases = []
     if "reconstruction" in objective.terms and p.pretrain_epochs:
         steps = p.pretrain_epochs * batches[0].per_epoch

@@ -122,6 +122,7 @@ class CPP(PRODSC):
 
     def _finish(self, training: Training, rows: Rows) -> None:
         self._label(rows)
+        self.known_clusters_ = {}
 
     def memberships(self, X: Any) -> np.ndarray:
         """Pi, n x n: how far each row belongs with each other one."""

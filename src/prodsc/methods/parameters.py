@@ -149,15 +149,19 @@ PARAMETERS = (
     _optional(_count("regulariser_k", 1, "k of the block-diagonal regulariser"), "n_clusters"),
     _count("batch_size", 2, "rows in a batch (n)"),
     _count(
-        "epochs", 0, "passes over the data in the joint phase; 'auto': 200 + k steps at least (CPP: 250)", also="auto"
+        "epochs", 0, "passes over the data in the joint phase; 'auto': at least 200 + 2k steps (CPP: 250)", also="auto"
     ),
     _count(
         "neighbour_views",
         0,
-        "nearest rows of which one, by chance, makes a row's coefficients; 0: the row itself, as published",
+        "nearest rows of which one may make a row's coefficients; 0: as published; auto: at most 10, 0 for images",
         also="auto",
     ),
-    _choice("keep", KEEPS, "the state in which neighbours agree best on their labels, or the last one, as published"),
+    _choice(
+        "keep",
+        KEEPS,
+        "the state in which neighbours agree best on their labels, or (and for images) the last one, as published",
+    ),
     _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
     _choice("start", STARTS, "of the heads: trained by warm-up, or whitened in closed form, the encoder then frozen"),
     _choice("eigensolver", EIGENSOLVERS, "of the regulariser: exact, or refined from what is remembered of each row"),

@@ -234,7 +234,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         if self.eigensolver == "remembered":
             memory = RememberedBlockDiagonal(len(rows), min(self.regulariser_k or self.n_clusters_, len(rows)))
             self.network_.memory = memory.to(self.device_)
-        if self.keep == "best":
+        if self._looks:
             self.network_.kept = Kept(self.network_)
 
     def _objective(self) -> Objective[Step]:
@@ -260,7 +260,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _near(self, rows: Rows, phase: Phase, t: int, X: Tensor) -> Tensor | None:
         """What Y of a joint step comes from: neighbours of this rank's share; rows of which something is known stay."""
-        if phase.name != "joint" or self.neighbour_views == 0:
+        of_pixels = self.neighbour_views == "auto" and self.image_shape_ is not None  # see `_looks`
+        if phase.name != "joint" or self.neighbour_views == 0 or of_pixels:
             return None
         batch, views = phase.batches[t], self._views(rows)
         mine = ranks.share(len(batch))
@@ -268,6 +269,11 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         if self._links is not None:
             drawn[np.isin(batch, self._links.rows)] = -1
         return views.of(batch[mine], X, drawn[mine])
+
+    @property
+    def _looks(self) -> bool:
+        """Are states compared? By neighbours in X, so not where X is pixels, which say little of what images show."""
+        return self.keep == "best" and self.image_shape_ is None
 
     def _views(self, rows: Rows) -> Views:
         """The neighbours of the rows, in the space of what the network learns from."""
@@ -305,7 +311,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _listeners(self) -> list[Callback]:
         guard = CollapseGuard(self.on_collapse, self.eps)  # type: ignore[arg-type]
-        return [guard, KeepBest(self._look)] if self.keep == "best" else [guard]
+        return [guard, KeepBest(self._look)] if self._looks else [guard]
 
     def _finish(self, training: Training, rows: Rows) -> None:
         self.gamma_ = training.objective.weights["self_expression"]

@@ -14,11 +14,13 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from prodsc.data.matrix import Rows
+from prodsc.data.stored import StoredRows
 from prodsc.graph import nearest_neighbours, nearest_of, strongest_directions
 
 ALL = 2**15  # rows: up to here the neighbours of each are found once, among all
 SOME = 2**13  # of more rows so many may be neighbours, found for each batch
 BYTES = 2**27  # of memory for the rows that may be neighbours
+BYTES_OF_FILES = 2**23  # the same where rows stay in files, since memory is scarce
 DIRECTIONS = 128  # along which neighbours are looked for
 ITSELF = 0.5  # chance of a row to stand for itself
 MOST = 10  # neighbours of a row
@@ -35,10 +37,11 @@ class Views:
 
     def __init__(self, rows: Rows, n_neighbors: int, seed: int, read: Callable[[Iterable[Tensor]], Tensor]):
         row_bytes = 4 * int(np.prod(rows.array.shape[1:]))
-        all_of_them = len(rows) <= min(ALL, BYTES // row_bytes)
+        room = (BYTES_OF_FILES if isinstance(rows.array, StoredRows) else BYTES) // row_bytes
+        all_of_them = len(rows) <= min(ALL, room)
         self.places = np.arange(len(rows))
         if not all_of_them:
-            most = max(2, min(SOME, BYTES // row_bytes))
+            most = max(2, min(SOME, room))
             self.places = np.sort(np.random.default_rng((seed, 6)).choice(len(rows), most, replace=False))
         self.pool = read(rows.chunks(self.places))
         self.directions = strongest_directions(self.pool.flatten(1), DIRECTIONS)

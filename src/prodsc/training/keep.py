@@ -9,7 +9,7 @@ from prodsc import ranks
 from prodsc.training.loop import Callback, Training
 
 EVERY = 20  # steps between looks
-WATCHED = 2048  # rows that a look labels
+WATCHED = 1536  # rows that a look labels
 SPLIT = 0.75  # of n/k rows: when a row is expressed by fewer, clusters are being split
 
 
