@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from prodsc import load_dataset
-from prodsc.methods.building import AUTO_STEPS
+from prodsc import PRODSC, load_dataset
+from prodsc.methods.defaults import settled
 
 ROWS = {"mnist": 20_000, "fashion-mnist": 20_000}  # of these sets; of others all
+IMAGES = ("coil100", "orl", "eyaleb")  # k-means and spectral clustering see their pixels as rows
 SETS = "digits hapt-561 mnist fashion-mnist cifar10-efflite0 flowers-efflite0 reuters-21578 coil100 orl eyaleb"
-BATCH = 1024
 
 
-def data_file(name: str, folder: Path) -> tuple[Path, int, int]:
-    """A plain matrix of the set with its labels, and how many rows and clusters it has."""
+def data_file(name: str, folder: Path) -> tuple[Path, tuple[int, ...], int]:
+    """A plain matrix (or images) of the set with its labels; its shape, and how many clusters it has."""
     path = folder / f"{name}.npz"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -27,9 +27,10 @@ def data_file(name: str, folder: Path) -> tuple[Path, int, int]:
         chosen = np.arange(len(data.X))
         if name in ROWS:
             chosen = np.sort(np.random.default_rng(0).choice(len(data.X), ROWS[name], replace=False))
-        np.savez(path, X=np.asarray(data.X[chosen]).reshape(len(chosen), -1), y=data.y[chosen])
+        X = np.asarray(data.X[chosen])
+        np.savez(path, X=X if name in IMAGES else X.reshape(len(X), -1), y=data.y[chosen])
     with np.load(path) as file:
-        return path, len(file["y"]), len(np.unique(file["y"]))
+        return path, file["X"].shape, len(np.unique(file["y"]))
 
 
 def main(*words: str) -> None:
@@ -38,12 +39,12 @@ def main(*words: str) -> None:
     sets = [word for word in words if word in SETS.split()] or SETS.split()
     folder = Path("untuned")
     for name in sets:
-        path, n, k = data_file(name, folder)
+        path, shape, k = data_file(name, folder)
         methods, extra = "k-means,spectral,pro-dsc", []
         if long:
-            per_epoch = max(1, n // BATCH)
             methods = "pro-dsc"
-            extra = ["--set", f"pro-dsc.epochs={3 * -(-(AUTO_STEPS + 2 * k) // per_epoch)}"]
+            epochs = settled(PRODSC().get_params(deep=False), shape, k)["epochs"]
+            extra = ["--set", f"pro-dsc.epochs={3 * epochs}"]
         out = folder / (f"{name}-long" if long else name)
         command = [sys.executable, "-m", "prodsc", "compare", path, "--methods", methods, *extra]
         subprocess.run([*command, "--seeds", str((numbers or [5])[0]), "--out", out], check=True)

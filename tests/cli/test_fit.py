@@ -153,7 +153,7 @@ def test_defaults_then_recipe_then_command_line(data, tmp_path):
         (["--recipe", "cifar1O"], "did you mean 'cifar10'?"),
         (["--normaliser", "sinkhron"], "'softmax', 'sinkhorn'"),
         (["--gamma", "-3"], "gamma must be a number above 0 or 'auto', got -3.0"),
-        (["--eta", "much"], "eta must be a number above 0, got 'much'"),
+        (["--eta", "much"], "eta must be a number above 0 or 'auto', got 'much'"),
         (["-k", "1"], "n_clusters=1 puts every row in one cluster"),
         (["-k", "0"], "n_clusters must be a whole number of at least 1"),
         (["-k", "500"], "150 rows (n_samples=150), fewer than n_clusters=500"),
@@ -213,9 +213,9 @@ BAD = {
         lambda p: np.save(p, np.where(np.eye(30), np.nan, 1.0)),
         "30 rows with NaN or infinity (inf) (first: row 0",
     ),
-    "three.npy": (
-        lambda p: np.save(p, np.random.default_rng(0).random((30, 4, 4))),
-        "has 3 dimensions, shape (30, 4, 4)",
+    "five.npy": (
+        lambda p: np.save(p, np.random.default_rng(0).random((30, 2, 2, 2, 2))),
+        "has shape (30, 2, 2, 2, 2)",
     ),
     "line.npy": (lambda p: np.save(p, np.arange(30.0)), "1-D"),
     "text.csv": (lambda p: p.write_text("a,b\n1,x\n2,y\n"), "b (string)"),

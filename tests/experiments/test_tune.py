@@ -85,11 +85,11 @@ def test_stopped_and_gone_on_it_is_the_same_search(ran, blobs, tmp_path: Path) -
 
 def test_gamma_is_a_share_of_the_safe_bound() -> None:
     place = {"gamma_share": 0.5, "n_components": 64, "eta": 0.1}
-    found = settings(place, {"n_clusters": 3}, 5000)
+    found = settings(place, {"n_clusters": 3}, (5000, 9))
     eps = PRODSC().eps
     assert found == {"n_components": 64, "eta": 0.1, "gamma": pytest.approx(0.5 * gamma_safe(1024, 64, eps))}
-    assert settings(place, {"n_components": 32}, 5000)["gamma"] == pytest.approx(0.5 * gamma_safe(1024, 32, eps))
-    assert settings({}, {}, 100) == {}
+    assert settings(place, {"n_components": 32}, (5000, 9))["gamma"] == pytest.approx(0.5 * gamma_safe(1024, 32, eps))
+    assert settings({}, {}, (100, 9)) == {}
 
 
 def test_true_labels_only_when_they_are_asked_for(ran, blobs) -> None:

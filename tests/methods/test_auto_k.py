@@ -51,7 +51,7 @@ def test_no_clear_k_is_said_with_candidates() -> None:
 
 @pytest.mark.parametrize("name", ["k-means", "cpp", "spectral"])
 def test_other_methods_need_a_number(name: str, X: np.ndarray) -> None:
-    with pytest.raises(ParameterError, match="only PRODSC takes"):
+    with pytest.raises(ParameterError, match="prodsc k FILE"):
         make(name, n_clusters="auto").fit(X)
 
 

@@ -272,7 +272,7 @@ def test_conv_wants_one_kernel_per_layer(pictures):
         ({"regulariser": None}, "regulariser must be one of"),
         ({"channels": 3}, "channels must be a sequence"),
         ({"batch_size": True}, "batch_size must be"),
-        ({"encoder": "vit"}, "encoder must be 'mlp'"),
+        ({"encoder": "vit"}, "encoder must be 'auto', 'mlp'"),
     ],
 )
 def test_parameters(change, sentence, blobs):

@@ -21,11 +21,18 @@ CHUNK_BYTES = 8 * 2**20  # of float32: what one look at a memory map may cost
 
 
 class Rows:
-    """A read-only view of an array as float32 batches, scaled. Images come out as channels x height x width."""
+    """A read-only view of an array as float32 batches, scaled. Images come out as channels x height x width, or `flat`,
+    as rows of features."""
 
     def __init__(
-        self, array: Any, scaling: Scaling = "none", centre: Tensor | None = None, spread: Tensor | None = None
+        self,
+        array: Any,
+        scaling: Scaling = "none",
+        centre: Tensor | None = None,
+        spread: Tensor | None = None,
+        flat: bool = False,
     ):
+        self.flat = flat
         self.array, self.scaling, self.centre, self.spread = on_disk(array), scaling, centre, spread
         self._pool: ThreadPoolExecutor | None = None
         self._coming: tuple[np.ndarray, Future[Tensor]] | None = None
@@ -65,7 +72,9 @@ class Rows:
 
     def _read(self, rows: np.ndarray | slice) -> Tensor:
         X = torch.from_numpy(np.array(self.array[rows], dtype=np.float32))
-        if self.array.ndim > 2:
+        if self.flat:
+            X = X.flatten(1)
+        elif self.array.ndim > 2:
             return as_images(X, bytes_to_unit=self.array.dtype == np.uint8 and self.scaling != "raw")
         if self.scaling == "unit":
             return torch.nn.functional.normalize(X)

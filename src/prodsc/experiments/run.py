@@ -196,6 +196,7 @@ def described(request: Request, data: DataFile, model: PRODSC, result: Result) -
         "used": {
             "n_clusters": model.n_clusters_,
             "gamma": model.gamma_,
+            **model.settled_,
             "seed": model.seed_,
             "device": str(model.device_),
         },

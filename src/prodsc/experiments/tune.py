@@ -19,6 +19,7 @@ from prodsc.experiments.measures import sample, scored_part
 from prodsc.experiments.summary import to_csv, to_markdown
 from prodsc.experiments.trials import Limits, Outcome, Trial, finished, run_trials
 from prodsc.experiments.unlabelled import BY_LABELS, BY_NEIGHBOURS, Unlabelled, tuning_score
+from prodsc.methods.defaults import settled
 from prodsc.methods.parameters import BY_NAME, check_parameters
 from prodsc.methods.pro_dsc import PRODSC
 from prodsc.theory import gamma_safe
@@ -168,7 +169,7 @@ class Search:
         X, y = sample(scored_part(source, "all"), rows)
         if with_labels and y is None:
             raise InputError("tuning with labels needs labels; give y, or tune without.")
-        self.n = len(X)
+        self.shape = X.shape
         self.scorer = None if with_labels else Unlabelled(X)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(folder / JOURNAL)))
@@ -221,7 +222,8 @@ class Search:
             self.source,
             "pro-dsc",
             self.seed,
-            self.fixed | {name: v for name, v in settings(place, self.fixed, self.n).items() if name not in self.fixed},
+            self.fixed
+            | {name: v for name, v in settings(place, self.fixed, self.shape).items() if name not in self.fixed},
             options={"split": "all"},
             rows=self.rows,
         )
@@ -244,10 +246,11 @@ def place_of(asked: "optuna.Trial") -> dict[str, float]:
     return place | {name: asked.suggest_int(name, *ends, log=True) for name, ends in WHOLE.items()}
 
 
-def settings(place: Mapping[str, float], fixed: Mapping[str, Any], n: int) -> dict[str, Any]:
+def settings(place: Mapping[str, float], fixed: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """Parameters of the estimator at a point of the space."""
     found = {name: value for name, value in place.items() if name in BY_NAME}
     if "gamma_share" in place:
-        p = PRODSC(**(found | dict(fixed)))
-        found["gamma"] = place["gamma_share"] * gamma_safe(min(n, p.batch_size), p.n_components, p.eps)
+        p = PRODSC(**(found | dict(fixed))).get_params(deep=False)
+        p |= settled(p, shape, p["n_clusters"])
+        found["gamma"] = place["gamma_share"] * gamma_safe(min(shape[0], p["batch_size"]), p["n_components"], p["eps"])
     return found

@@ -1,5 +1,6 @@
 """What every method shares: parameters and rows that are checked, a seed, a device, files."""
 
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,8 +37,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
     random_state: Any
     device: str
     verbose: int
-    on_ranks = False  # can a fit run on several processes?
     estimates_k = False  # does it take n_clusters="auto"?
+    on_ranks = False  # can a fit run on several processes?
     n_clusters_: int  # the number of clusters of a fit, given or estimated
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
 
@@ -57,14 +58,17 @@ class Clusterer(ClusterMixin, BaseEstimator):
         ranks.agree(seed)  # random_state=None draws another one in every process
         self.seed_ = int(seed)
         self.device_ = self._device()
-        rows = self._rows(array)
-        self.n_clusters_ = self._number_of_clusters(rows)
-        self._fit(rows, callbacks, None if checkpoint is None else Path(checkpoint))
+        self.n_clusters_ = self._number_of_clusters(array)
+        self._settle(array.shape)
+        self._fit(self._rows(array), callbacks, None if checkpoint is None else Path(checkpoint))
         return self
 
-    def _number_of_clusters(self, rows: Rows) -> int:
-        """k of this fit; a method that `estimates_k` overrides this for "auto"."""
+    def _number_of_clusters(self, array: Any) -> int:
+        """k of this fit; a method whose n_clusters may be "auto" overrides this."""
         return int(self.n_clusters)
+
+    def _settle(self, shape: tuple[int, ...]) -> None:
+        """Find a value for every parameter that is "auto", from the shape of the data."""
 
     def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         """Set `labels_` and what else the method learns."""
@@ -88,11 +92,15 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), type(self).__name__)
-        if isinstance(self.n_clusters, str) and not self.estimates_k:
-            raise ParameterError(
-                f"{type(self).__name__}: n_clusters must be a whole number of at least 1, got {self.n_clusters!r}; "
-                "only PRODSC takes that. Estimate a number first, with `prodsc k FILE` or prodsc.estimate_k(X)."
-            )
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if name == "n_clusters" and self.estimates_k:
+                continue
+            if getattr(self, name) == "auto" != parameter.default and name not in ("device", "precision"):
+                way_out = " Estimate one with `prodsc k FILE` or prodsc.estimate_k(X)." if name == "n_clusters" else ""
+                raise ParameterError(
+                    f"{type(self).__name__}: {name} must have a value, got 'auto', which means nothing to this method."
+                    f"{way_out}"
+                )
 
     # ---- files ---------------------------------------------------------------------------------------------
 
@@ -165,8 +173,13 @@ class Clusterer(ClusterMixin, BaseEstimator):
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array
 
+    @property
+    def _flat(self) -> bool:
+        """Are images rows of features?"""
+        return False
+
     def _rows(self, array: Any) -> Rows:
-        return Rows(array, self.scaling, self.centre_, self.spread_)  # type: ignore[arg-type]
+        return Rows(array, self.scaling, self.centre_, self.spread_, self._flat)  # type: ignore[arg-type]
 
     def _sample(self) -> Tensor:
         """Two rows of the fitted shape, to build a network around."""

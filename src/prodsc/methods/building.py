@@ -1,14 +1,16 @@
-"""From parameters to the pieces of a fit: network, objective, phases. Pure functions of an estimator's parameters."""
+"""From settings to the pieces of a fit: network, objective, phases. Pure functions of the settings `p` of an estimator:
+its parameters with a value in place of every "auto" (defaults.py) but that of gamma."""
 
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from prodsc import losses, ranks
+from prodsc import losses
 from prodsc.data.links import Links
 from prodsc.errors import ParameterError
 from prodsc.losses import Objective, Term
@@ -29,15 +31,12 @@ from prodsc.theory import gamma_safe
 from prodsc.training import Batches, Phase, Step
 from prodsc.types import Rows, Scalar
 
-if TYPE_CHECKING:
-    from prodsc.methods.pro_dsc import PRODSC
-
-AUTO_STEPS = 200  # of the joint phase, when epochs="auto", and two more for each cluster
+Settings = SimpleNamespace
 LINKS = 1.0  # of gamma is the weight of the term for known pairs: both weigh how rows are expressed
 AUTO_GAMMA = 0.8  # of gamma_safe, when gamma="auto"
 
 
-def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
+def build_network(p: Settings, sample: Tensor, seed: int) -> Network:
     """`sample` is some rows as the network will see them."""
     generator = torch.Generator().manual_seed(seed)
     decoder: nn.Module | None = None
@@ -71,19 +70,19 @@ def build_network(p: "PRODSC", sample: Tensor, seed: int) -> Network:
     return Network(encoder, f, h, decoder)
 
 
-def expressed(p: "PRODSC", Y: Rows, R: Tensor | None = None) -> SelfExpression:
+def expressed(p: Settings, Y: Rows, R: Tensor | None = None) -> SelfExpression:
     """S, A and C by the estimator's parameters; R is what is known of pairs."""
-    return self_expression(Y, p.eta, p.normaliser, p.half_steps, p.coefficient_form, R)  # type: ignore[arg-type]
+    return self_expression(Y, p.eta, p.normaliser, p.half_steps, p.coefficient_form, R)
 
 
-def used_gamma(p: "PRODSC", n: int) -> float:
+def used_gamma(p: Settings, n: int) -> float:
     """gamma, or for 'auto' a fixed share of the bound below which no data can collapse."""
     return AUTO_GAMMA * gamma_safe(n, p.n_components, p.eps) if isinstance(p.gamma, str) else float(p.gamma)
 
 
-def build_objective(p: "PRODSC", gamma: float, linked: bool = False) -> Objective[Step]:
+def build_objective(p: Settings, gamma: float, linked: bool = False) -> Objective[Step]:
     """The list of terms that makes the method; a term called 'none' is not in it, nor links when there are none."""
-    k = p.regulariser_k or p.n_clusters_
+    k = p.regulariser_k or p.n_clusters
     anti_collapse: dict[str, Term[Step]] = {
         "coding-rate": Term(
             "coding_rate", 1.0, lambda s: losses.coding_rate(s.Z, losses.scale(len(s.Z), p.n_components, p.eps))
@@ -106,7 +105,7 @@ def build_objective(p: "PRODSC", gamma: float, linked: bool = False) -> Objectiv
     return Objective(*(term for term in terms if term is not None))
 
 
-def block_term(p: "PRODSC", k: int) -> Callable[[Step], Scalar]:
+def block_term(p: Settings, k: int) -> Callable[[Step], Scalar]:
     """The regulariser with an exact eigensolver, or with the one that remembers (it lives in the network)."""
     if p.eigensolver == "exact":
         return lambda s: losses.block_diagonal(s.A, k)
@@ -114,42 +113,37 @@ def block_term(p: "PRODSC", k: int) -> Callable[[Step], Scalar]:
 
 
 def build_phases(
-    p: "PRODSC", objective: Objective[Step], n_rows: int, seed: int, links: Links | None = None
+    p: Settings,
+    objective: Objective[Step],
+    n_rows: int,
+    seed: int,
+    whiten: Callable[[Network], None],
+    links: Links | None = None,
 ) -> list[Phase]:
-    """Pre-training of a conv encoder, warm-up on the anti-collapse term, then all terms together."""
+    """Pre-training of a conv encoder, warm-up on the anti-collapse term or `whiten`, then all terms together."""
     sizes = (p.pretrain_batch_size, p.batch_size, p.batch_size)
     batches = [Batches(n_rows, size, (seed, stage), links if stage == 2 else None) for stage, size in enumerate(sizes)]
     per_epoch = batches[2].per_epoch
     warm = [name for name in ("coding_rate", "nuclear_spread") if name in objective.terms]
     joint = [name for name in objective.terms if name != "reconstruction"]
-    epochs = -(-(AUTO_STEPS + 2 * p.n_clusters_) // per_epoch) if isinstance(p.epochs, str) else p.epochs
     phases = []
     if "reconstruction" in objective.terms and p.pretrain_epochs:
         steps = p.pretrain_epochs * batches[0].per_epoch
         phases.append(Phase("pre-train", steps, ("reconstruction",), batches[0], partial(_adam, p)))
     if warm and p.warmup_steps and p.start == "warm-up":
         phases.append(Phase("warm-up", p.warmup_steps, tuple(warm), batches[1], partial(_sgd, p)))
-        phases.append(Phase("joint", epochs * per_epoch, tuple(joint), batches[2], on_enter=Network.copy_z_to_y))
+        phases.append(Phase("joint", p.epochs * per_epoch, tuple(joint), batches[2], on_enter=Network.copy_z_to_y))
     else:  # the paper's "0 warm-up" means no weight copy either
-        start = partial(whiten, p) if p.start == "whitened" else None
-        phases.append(Phase("joint", epochs * per_epoch, tuple(joint), batches[2], partial(_sgd, p), start))
+        start = whiten if p.start == "whitened" else None
+        phases.append(Phase("joint", p.epochs * per_epoch, tuple(joint), batches[2], partial(_sgd, p), start))
     return phases
 
 
-def whiten(p: "PRODSC", network: Network) -> None:
-    """The closed form of warm-up, from all training rows."""
-    assert network.whitening is not None
-    network.eval()
-    with torch.inference_mode():
-        network.whitening.fit(lambda: (network.encoder(X.to(p.device_)).flatten(1) for X in p._training_rows.chunks()))
-    ranks.agree(network.whitening.W)
-
-
-def _adam(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
+def _adam(p: Settings, network: Network) -> torch.optim.Optimizer:
     return torch.optim.Adam(network.parameters(), lr=p.pretrain_learning_rate)
 
 
-def _sgd(p: "PRODSC", network: Network) -> torch.optim.Optimizer:
+def _sgd(p: Settings, network: Network) -> torch.optim.Optimizer:
     lr_encoder = p.learning_rate if p.learning_rate_encoder is None else p.learning_rate_encoder
     lr_h = p.learning_rate if p.learning_rate_h is None else p.learning_rate_h
     frozen = network.whitening is not None

@@ -3,7 +3,6 @@
 import numpy as np
 
 from prodsc.graph.affinity import cosines
-from prodsc.methods.parameters import plain_gamma
 from prodsc.methods.self_expressive import DenseSelfExpressive
 from prodsc.selfexpression.closed_form import least_squares, low_rank
 from prodsc.types import Affinity, Rows, Square
@@ -37,7 +36,7 @@ class LSR(DenseSelfExpressive):
         self.verbose = verbose
 
     def _coefficients(self, X: Rows) -> Square:
-        return least_squares(X, plain_gamma(self))
+        return least_squares(X, self.gamma)
 
 
 class LRR(DenseSelfExpressive):
@@ -70,7 +69,7 @@ class LRR(DenseSelfExpressive):
         self.verbose = verbose
 
     def _coefficients(self, X: Rows) -> Square:
-        return low_rank(X, plain_gamma(self))
+        return low_rank(X, self.gamma)
 
     def _affinity(self, C: Square) -> Affinity:
         return cosines(C) ** self.power

@@ -143,7 +143,7 @@ class MembershipStep(Step):
     """X -> H -> Z, Y -> Pi of one batch."""
 
     def __init__(self, model: CPP, X: Tensor, rows: np.ndarray):
-        super().__init__(model.network_, X, lambda Y: expressed(model, Y), rows)
+        super().__init__(model.network_, X, lambda Y: expressed(model.settings_, Y), rows)
         self.model = model
 
     @cached_property
@@ -153,7 +153,7 @@ class MembershipStep(Step):
 
 def memberships(model: CPP, Y: RowsOf) -> Square:
     """Pi = n Sinkhorn(|YY'|/eta), the diagonal kept."""
-    return sinkhorn(gram(Y).abs() / model.eta, model.half_steps)
+    return sinkhorn(gram(Y).abs() / model.settings_.eta, model.half_steps)
 
 
 @dataclass(frozen=True)

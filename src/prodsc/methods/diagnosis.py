@@ -44,7 +44,7 @@ class Diagnosis:
 def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     """Measure the model on as many rows of X as a training batch had, the setting the theorems speak of."""
     array = as_array(X)
-    n = min(len(array), model.batch_size)
+    n = min(len(array), model.settings_.batch_size)
     rows = np.sort(np.random.default_rng(0).choice(len(array), n, replace=False))
     some = np.asarray(array[rows])
     Z = torch.from_numpy(model.transform(some)).double()

@@ -18,7 +18,6 @@ from prodsc.errors import InputError, ParameterError
 from prodsc.graph import spectral_labels
 from prodsc.losses import Objective, Term
 from prodsc.methods.deep import DeepClusterer
-from prodsc.methods.parameters import plain_gamma
 from prodsc.nn import Autoencoder, conv_autoencoder, mlp_autoencoder
 from prodsc.selfexpression import low_rank_affinity, strongest
 from prodsc.training import Batches, Callback, Phase, Training
@@ -113,7 +112,7 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return Objective(
             Term("reconstruction", 1.0, lambda s: losses.reconstruction(s.X, s.X_hat)),
             Term("frobenius", self.beta, lambda s: losses.frobenius(s.network.C)),
-            Term("self_expression", plain_gamma(self), lambda s: losses.reconstruction(s.Z, s.Z_expressed)),
+            Term("self_expression", self.gamma, lambda s: losses.reconstruction(s.Z, s.Z_expressed)),
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:

@@ -19,15 +19,15 @@ from prodsc.nn import PRECISIONS
 from prodsc.selfexpression import COEFFICIENT_FORMS, NORMALISERS
 from prodsc.training.guard import ON_COLLAPSE
 
-ENCODERS = ("mlp", "conv", "none")
+ENCODERS = ("auto", "mlp", "conv", "none")
 ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
 REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
-LABEL_AFFINITIES = ("gram", "coefficients")
+LABEL_AFFINITIES = ("auto", "gram", "coefficients")
 HEADS = ("separate", "shared")
 CODE_GRAPHS = ("neighbours", "coefficients")
-KEEPS = ("best", "last")
-STARTS = ("warm-up", "whitened")
-EIGENSOLVERS = ("exact", "remembered")
+KEEPS = ("auto", "best", "last")
+STARTS = ("auto", "warm-up", "whitened")
+EIGENSOLVERS = ("auto", "exact", "remembered")
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -117,18 +117,21 @@ PARAMETERS = (
     ),  # scikit-learn's contract asks for 1 to work; the CLI for 2
     Parameter(
         "encoder",
-        "'mlp', 'conv', 'none' or a torch.nn.Module",
+        "'auto', 'mlp', 'conv', 'none' or a torch.nn.Module",
         lambda v: isinstance(v, nn.Module) or v in ENCODERS,
-        "pre-feature: mlp for feature matrices, conv (an autoencoder's) for images, none for the raw rows",
+        "pre-feature: mlp for feature matrices, conv (an autoencoder's) for images, none for the raw rows; auto: mlp, "
+        "or conv for images of which there are at most 100 to a cluster",
         ENCODERS,
         str,
     ),
     _count("hidden_size", 1, "width of the mlp pre-feature (d_pre)"),
     _optional(_count("head_hidden_size", 1, "width of a hidden layer inside each head"), "no hidden layer"),
-    _count("n_components", 1, "dimension of the representation (d)"),
+    _count(
+        "n_components", 1, "dimension of the representation (d); auto: 128, or if whitened N/5 up to 256", also="auto"
+    ),
     _counts("channels", "channels of the conv pre-feature, one per layer"),
     _counts("kernel_sizes", "kernel sizes of the conv pre-feature, one per layer"),
-    _count("pretrain_epochs", 0, "epochs of reconstruction for the conv pre-feature"),
+    _count("pretrain_epochs", 0, "epochs of reconstruction for the conv pre-feature; auto: 300 steps", also="auto"),
     _count("pretrain_batch_size", 1, "rows in a batch of pre-training"),
     _positive("pretrain_learning_rate", "Adam's learning rate in pre-training"),
     _choice(
@@ -137,7 +140,11 @@ PARAMETERS = (
         "of feature rows: unit length, the same after subtracting the mean (centred), standardised columns, or none; "
         "raw: images keep 0 to 255",
     ),
-    _positive("eta", "temperature of |S|/eta: smaller is sparser"),
+    _positive(
+        "eta",
+        "temperature of |S|/eta: smaller is sparser; auto: 0.15, or if whitened such that n/(4k) rows express a row",
+        also="auto",
+    ),
     _choice("normaliser", NORMALISERS, "of |S|/eta: row softmax, or Sinkhorn with `half_steps`"),
     _count("half_steps", 1, "half-steps of the sinkhorn normaliser"),
     _choice("coefficient_form", COEFFICIENT_FORMS, "C = sign(S)*A (symmetric) or sign(S)*P (directed)"),
@@ -147,32 +154,50 @@ PARAMETERS = (
     _choice("anti_collapse", ANTI_COLLAPSE, "term that keeps Z from collapsing"),
     _choice("regulariser", REGULARISERS, "r(C)"),
     _optional(_count("regulariser_k", 1, "k of the block-diagonal regulariser"), "n_clusters"),
-    _count("batch_size", 2, "rows in a batch (n)"),
+    _count("batch_size", 2, "rows in a batch (n); auto: 1024, or if whitened 2048", also="auto"),
     _count(
-        "epochs", 0, "passes over the data in the joint phase; 'auto': at least 200 + 2k steps (CPP: 250)", also="auto"
+        "epochs",
+        0,
+        "passes over the data in the joint phase; auto: at least 200 + 2k steps, or if whitened 300 (CPP: 250)",
+        also="auto",
     ),
     _count(
         "neighbour_views",
         0,
-        "nearest rows of which one may make a row's coefficients; 0: as published; auto: at most 10, 0 for images",
+        "nearest rows of which one may make a row's coefficients; 0: as published; auto: at most 10, or if whitened 0",
         also="auto",
     ),
     _choice(
         "keep",
         KEEPS,
-        "the state in which neighbours agree best on their labels, or (and for images) the last one, as published",
+        "the state in which neighbours agree best on their labels, or the last one, as published; auto: best, or if "
+        "whitened last",
     ),
     _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
-    _choice("start", STARTS, "of the heads: trained by warm-up, or whitened in closed form, the encoder then frozen"),
-    _choice("eigensolver", EIGENSOLVERS, "of the regulariser: exact, or refined from what is remembered of each row"),
-    _positive("learning_rate", "of the pre-feature and f"),
+    _choice(
+        "start",
+        STARTS,
+        "of the heads: trained by warm-up, or whitened in closed form, the encoder then frozen; auto: whitened "
+        "after conv",
+    ),
+    _choice(
+        "eigensolver",
+        EIGENSOLVERS,
+        "of the regulariser: exact, or refined from what is remembered of each row; auto: exact, or if whitened "
+        "remembered",
+    ),
+    _positive("learning_rate", "of the pre-feature and f; auto: 1e-3, or if whitened 1e-2", also="auto"),
     _optional(_positive("learning_rate_encoder", "of the pre-feature"), "learning_rate"),
     _optional(_positive("learning_rate_h", "of h"), "learning_rate"),
     _fraction("momentum", "of SGD"),
     _not_negative("weight_decay", "of the pre-feature and f"),
     _not_negative("weight_decay_h", "of h"),
     _choice("on_collapse", ON_COLLAPSE, "when Z collapses or gamma allows it: warn, adjust gamma, raise, or ignore"),
-    _choice("label_affinity", LABEL_AFFINITIES, "what is clustered: |YY'| (gram) or A (coefficients)"),
+    _choice(
+        "label_affinity",
+        LABEL_AFFINITIES,
+        "what is clustered: |YY'| (gram) or A (coefficients); auto: gram, or if whitened coefficients",
+    ),
     _count("max_landmarks", 2, "rows clustered exactly; beyond it the others are labelled by extension"),
     _count("n_init", 1, "starts of k-means"),
     Parameter(
@@ -231,10 +256,3 @@ def parameters_of(estimator: type) -> list[Parameter]:
 def check_parameters(values: dict[str, Any], owner: str, error: type[ParameterError] = ParameterError) -> None:
     for name, value in values.items():
         BY_NAME[name].check(value, owner, error)
-
-
-def plain_gamma(estimator: Any) -> float:
-    """gamma of a method to which 'auto', a share of PRO-DSC's bound, means nothing."""
-    if isinstance(estimator.gamma, str):
-        raise ParameterError(f"{type(estimator).__name__}: gamma must be a number above 0, got {estimator.gamma!r}.")
-    return float(estimator.gamma)

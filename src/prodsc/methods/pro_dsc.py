@@ -12,6 +12,7 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from prodsc import metrics, ranks
 from prodsc.data.links import Links, links
@@ -36,10 +37,11 @@ from prodsc.graph.number import KCurve
 from prodsc.losses import Objective, RememberedBlockDiagonal
 from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
-from prodsc.methods.building import build_network, build_objective, build_phases, expressed, used_gamma
+from prodsc.methods.building import Settings, build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
+from prodsc.methods.defaults import eta_of, settled
 from prodsc.methods.number import k_of_rows
-from prodsc.methods.views import MOST, Views, auto_neighbours
+from prodsc.methods.views import MOST, Views
 from prodsc.nn import Network, used_dtype
 from prodsc.selfexpression import perplexity
 from prodsc.training import Callback, Phase, Step, Training
@@ -70,6 +72,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     n_clusters_ : the number of clusters, given or (n_clusters="auto") estimated.
     k_curve_ : how good each number of clusters is, when it was estimated; else None.
     history_ : dict of columns, one row per training step.
+    settled_ : dict, what each parameter that was "auto" became (gamma and n_clusters: gamma_ and n_clusters_).
     gamma_ : the weight of self-expression at the end of training (`on_collapse="adjust"` may have lowered it).
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
@@ -78,17 +81,17 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self,
         n_clusters: int | str = 8,
         *,
-        encoder: str | nn.Module = "mlp",
+        encoder: str | nn.Module = "auto",
         hidden_size: int = 512,
         head_hidden_size: int | None = None,
-        n_components: int = 128,
+        n_components: int | str = "auto",
         channels: Sequence[int] = (10, 20, 30),
         kernel_sizes: Sequence[int] = (5, 3, 3),
-        pretrain_epochs: int = 500,
+        pretrain_epochs: int | str = "auto",
         pretrain_batch_size: int = 100,
         pretrain_learning_rate: float = 1e-3,
         scaling: str = "unit",
-        eta: float = 0.15,
+        eta: float | str = "auto",
         normaliser: str = "softmax",
         half_steps: int = 5,
         coefficient_form: str = "symmetric",
@@ -98,21 +101,21 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         anti_collapse: str = "coding-rate",
         regulariser: str = "block-diagonal",
         regulariser_k: int | None = None,
-        batch_size: int = 1024,
+        batch_size: int | str = "auto",
         epochs: int | str = "auto",
         neighbour_views: int | str = "auto",
-        keep: str = "best",
+        keep: str = "auto",
         warmup_steps: int = 50,
-        start: str = "warm-up",
-        eigensolver: str = "exact",
-        learning_rate: float = 1e-3,
+        start: str = "auto",
+        eigensolver: str = "auto",
+        learning_rate: float | str = "auto",
         learning_rate_encoder: float | None = None,
         learning_rate_h: float | None = None,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
         weight_decay_h: float = 5e-3,
         on_collapse: str = "warn",
-        label_affinity: str = "gram",
+        label_affinity: str = "auto",
         max_landmarks: int = 4096,
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = 0,
@@ -198,11 +201,11 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     # ---- the pieces of a fit -------------------------------------------------------------------------------
 
-    def _number_of_clusters(self, rows: Rows) -> int:
+    def _number_of_clusters(self, array: Any) -> int:
         self.k_curve_: KCurve | None = None
         if not isinstance(self.n_clusters, str):
-            return super()._number_of_clusters(rows)
-        self.k_curve_ = curve = k_of_rows(rows)
+            return super()._number_of_clusters(array)
+        self.k_curve_ = curve = k_of_rows(self._rows(array))
         if not curve.clear:
             raise InputError(
                 f"n_clusters='auto': {curve.words()} Give a number, for example "
@@ -212,56 +215,94 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         ranks.agree(k)
         return int(k)
 
+    def _settle(self, shape: tuple[int, ...]) -> None:
+        self._use(settled(vars(self), shape, self.n_clusters_))
+
+    def _use(self, settled: dict[str, Any]) -> None:
+        self.settled_ = settled
+        given = {name: value for name, value in vars(self).items() if not name.endswith("_") and name[0] != "_"}
+        self.settings_ = Settings(**given | {"n_clusters": self.n_clusters_} | settled)
+
+    @property
+    def _flat(self) -> bool:
+        return hasattr(self, "settings_") and self.settings_.encoder == "mlp"
+
     def _network(self, sample: Tensor) -> Network:
-        network = build_network(self, sample, self.seed_)
+        network = build_network(self.settings_, sample, self.seed_)
         network.dtype = used_dtype(self.precision, self.device_)
         return network
 
     def _prepare(self, rows: Rows) -> None:
-        if self.batch_size <= self.n_clusters_ < len(rows):
+        if self.settings_.batch_size <= self.n_clusters_ < len(rows):
             warnings.warn(
-                f"batch_size={self.batch_size} is not larger than n_clusters={self.n_clusters_}, so no batch can show "
-                "all clusters. Use a batch_size of several times n_clusters.",
+                f"batch_size={self.settings_.batch_size} is not larger than n_clusters={self.n_clusters_}, so no batch "
+                "can show all clusters. Use a batch_size of several times n_clusters.",
                 UserWarning,
                 stacklevel=4,
             )
         self._links = links(len(rows), self.n_clusters_, *self._given)
-        self.gamma_ = used_gamma(self, min(len(rows), self.batch_size))
+        self.gamma_ = used_gamma(self.settings_, min(len(rows), self.settings_.batch_size))
         self._training_rows = rows  # of this fit; `_finish` lets go of them
         self._frozen: Tensor | None = None
         self._views_: Views | None = None
         self._watched: tuple[np.ndarray, np.ndarray] | None = None
-        if self.eigensolver == "remembered":
-            memory = RememberedBlockDiagonal(len(rows), min(self.regulariser_k or self.n_clusters_, len(rows)))
+        if self.settings_.eigensolver == "remembered":
+            memory = RememberedBlockDiagonal(
+                len(rows), min(self.settings_.regulariser_k or self.n_clusters_, len(rows))
+            )
             self.network_.memory = memory.to(self.device_)
-        if self._looks:
+        if self.settings_.keep == "best":
             self.network_.kept = Kept(self.network_)
 
     def _objective(self) -> Objective[Step]:
         """The list of terms that makes the method."""
-        return build_objective(self, self.gamma_, self._links is not None)
+        return build_objective(self.settings_, self.gamma_, self._links is not None)
 
     def _phases(self, objective: Objective[Step], n_rows: int) -> list[Phase]:
-        return build_phases(self, objective, n_rows, self.seed_, self._links)
+        return build_phases(self.settings_, objective, n_rows, self.seed_, self._whiten, self._links)
 
     def _step(self, rows: Rows, phase: Phase, t: int) -> Step:
         batch = phase.batches[t]
         R = self._relation(batch) if "links" in phase.terms else None
-        if self.start == "whitened" and phase.name == "joint":  # then the encoder is frozen: one pass is enough
+        if (
+            self.settings_.start == "whitened" and phase.name == "joint"
+        ):  # then the encoder is frozen: one pass is enough
+            if self.settings_.eta == "auto":
+                self._settle_eta(rows)
             if isinstance(rows.array, StoredRows):  # unless the result might not fit in memory
                 H = self._encoded([self._batch(rows, phase, t)])
             else:
                 if self._frozen is None:
                     self._frozen = self._encoded(rows.chunks())
                 H = self._frozen[torch.from_numpy(self._share(phase, t))]
-            return Step(self.network_, H, lambda Y: expressed(self, Y, R), batch, H, R, self._near(rows, phase, t, H))
+            return Step(
+                self.network_, H, lambda Y: expressed(self.settings_, Y, R), batch, H, R, self._near(rows, phase, t, H)
+            )
         X = self._batch(rows, phase, t)
-        return Step(self.network_, X, lambda Y: expressed(self, Y, R), batch, R=R, near=self._near(rows, phase, t, X))
+        return Step(
+            self.network_, X, lambda Y: expressed(self.settings_, Y, R), batch, R=R, near=self._near(rows, phase, t, X)
+        )
+
+    def _whiten(self, network: Network) -> None:
+        """The closed form of warm-up, from all training rows."""
+        assert network.whitening is not None
+        network.eval()
+        with torch.inference_mode():
+            network.whitening.fit(
+                lambda: (network.encoder(X.to(self.device_)).flatten(1) for X in self._training_rows.chunks())
+            )
+        ranks.agree(network.whitening.W)
+
+    def _settle_eta(self, rows: Rows) -> None:
+        """From the whitened features, which do not change: a resumed fit finds the same eta."""
+        some = np.linspace(0, len(rows) - 1, min(len(rows), self.settings_.batch_size)).astype(np.int64)
+        eta = torch.tensor(eta_of(normalize(self._encoded(rows.chunks(some))), self.n_clusters_), dtype=torch.float64)
+        ranks.agree(eta)
+        self._use(self.settled_ | {"eta": float(eta)})
 
     def _near(self, rows: Rows, phase: Phase, t: int, X: Tensor) -> Tensor | None:
         """What Y of a joint step comes from: neighbours of this rank's share; rows of which something is known stay."""
-        of_pixels = self.neighbour_views == "auto" and self.image_shape_ is not None  # see `_looks`
-        if phase.name != "joint" or self.neighbour_views == 0 or of_pixels:
+        if phase.name != "joint" or self.settings_.neighbour_views == 0:
             return None
         batch, views = phase.batches[t], self._views(rows)
         mine = ranks.share(len(batch))
@@ -270,18 +311,15 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             drawn[np.isin(batch, self._links.rows)] = -1
         return views.of(batch[mine], X, drawn[mine])
 
-    @property
-    def _looks(self) -> bool:
-        """Are states compared? By neighbours in X, so not where X is pixels, which say little of what images show."""
-        return self.keep == "best" and self.image_shape_ is None
-
     def _views(self, rows: Rows) -> Views:
         """The neighbours of the rows, in the space of what the network learns from."""
         if self._views_ is None:
-            read = self._encoded if self.start == "whitened" else lambda parts: torch.cat([*parts]).to(self.device_)
-            wanted = self.neighbour_views
-            most = auto_neighbours(len(rows), self.n_clusters_) if isinstance(wanted, str) else max(1, wanted)
-            self._views_ = Views(rows, most, self.seed_, read)
+            read = (
+                self._encoded
+                if self.settings_.start == "whitened"
+                else lambda parts: torch.cat([*parts]).to(self.device_)
+            )
+            self._views_ = Views(rows, max(1, self.settings_.neighbour_views), self.seed_, read)
         return self._views_
 
     def _look(self) -> tuple[float, float]:
@@ -299,7 +337,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
             labels = spectral_partition(self._kernel(Y), self.n_clusters_, 1, self.seed_).labels(Y)
-        return metrics.agreement_beyond_chance(labels, near), self.n_clusters_ * perplexity(Y, self.eta)
+        return metrics.agreement_beyond_chance(labels, near), self.n_clusters_ * perplexity(Y, self.settings_.eta)
 
     def _relation(self, rows: np.ndarray) -> Tensor:
         """What is known of the pairs of these rows."""
@@ -311,10 +349,12 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _listeners(self) -> list[Callback]:
         guard = CollapseGuard(self.on_collapse, self.eps)  # type: ignore[arg-type]
-        return [guard, KeepBest(self._look)] if self._looks else [guard]
+        return [guard, KeepBest(self._look)] if self.settings_.keep == "best" else [guard]
 
     def _finish(self, training: Training, rows: Rows) -> None:
         self.gamma_ = training.objective.weights["self_expression"]
+        if self.settings_.eta == "auto":  # there were no joint steps
+            self._settle_eta(rows)
         del self._training_rows, self._frozen, self._views_, self._watched
         self.network_.memory = self.network_.kept = None
         self._label(rows)
@@ -367,15 +407,17 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return Known(self._relation(chosen), self._links.among(chosen).codes(len(chosen)))
 
     def _kernel(self, landmarks: Tensor) -> Kernel:
-        if self.label_affinity == "gram":
+        if self.settings_.label_affinity == "gram":
             return GramKernel(landmarks)
         return self._coefficient_kernel(landmarks)
 
     def _coefficient_kernel(self, landmarks: Tensor) -> CoefficientKernel:
-        return CoefficientKernel(landmarks, self.eta, 1 if self.normaliser == "softmax" else self.half_steps)
+        return CoefficientKernel(
+            landmarks, self.settings_.eta, 1 if self.settings_.normaliser == "softmax" else self.settings_.half_steps
+        )
 
     def _expression(self, Y: Tensor, Z: Tensor, quantiles: np.ndarray) -> Expression:
-        return Expression(self._coefficient_kernel(Y), Z, self.coefficient_form, quantiles)  # type: ignore[arg-type]
+        return Expression(self._coefficient_kernel(Y), Z, self.settings_.coefficient_form, quantiles)
 
     # ---- use -----------------------------------------------------------------------------------------------
 
@@ -430,7 +472,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def coefficients(self, X: Any) -> np.ndarray:
         """C, n x n: column j expresses row j by the others."""
-        return expressed(self, self._y(X)).C.cpu().numpy()
+        return expressed(self.settings_, self._y(X)).C.cpu().numpy()
 
     def _y(self, X: Any) -> Tensor:
         rows = self._new_rows(X)
@@ -453,17 +495,24 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             return torch.cat([self.network_.encode(X.to(self.device_)) for X in batches])
 
     def _takes_images(self, array: Any) -> bool:
-        return self.encoder == "conv" or (isinstance(self.encoder, nn.Module) and array.ndim > 2)
+        own_or_auto = isinstance(self.encoder, nn.Module) or self.encoder == "auto"
+        return self.encoder == "conv" or (own_or_auto and array.ndim > 2)
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super()._state()
         of_partition, about_partition = model_file.partition_state(self.partition_)
         of_expression = model_file.expression_state(self.expression_)
         curve = None if self.k_curve_ is None else self.k_curve_.plain()
-        more = {"gamma": self.gamma_, "known_clusters": sorted(self.known_clusters_.items()), "k_curve": curve}
+        more = {
+            "gamma": self.gamma_,
+            "settled": self.settled_,
+            "known_clusters": sorted(self.known_clusters_.items()),
+            "k_curve": curve,
+        }
         return tensors | of_partition | of_expression, facts | about_partition | more
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        self._use(facts.get("settled", {}))  # older files: all parameters have values
         super()._restore(tensors, facts)
         self.gamma_ = facts["gamma"]
         self.known_clusters_ = dict(facts.get("known_clusters", []))
@@ -474,7 +523,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_components
+        return self.settings_.n_components
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

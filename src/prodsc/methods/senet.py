@@ -13,7 +13,6 @@ from prodsc.graph import spectral_partition
 from prodsc.losses import Objective, Term, dictionary_expression, elastic_net
 from prodsc.methods import model_file
 from prodsc.methods.deep import DeepClusterer
-from prodsc.methods.parameters import plain_gamma
 from prodsc.nn import built, relu_layers
 from prodsc.selfexpression import CodeKernel, ExpressionNet
 from prodsc.training import Batches, Callback, Phase, Training
@@ -86,7 +85,7 @@ class SENet(DeepClusterer):
 
     def _objective(self) -> Objective["Expressed"]:
         return Objective(
-            Term("self_expression", plain_gamma(self), lambda s: dictionary_expression(s.X, s.C, self._dictionary)),
+            Term("self_expression", self.gamma, lambda s: dictionary_expression(s.X, s.C, self._dictionary)),
             Term("elastic_net", 1.0, lambda s: elastic_net(s.C, self.tau)),
         )
 

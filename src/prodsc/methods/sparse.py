@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from prodsc.graph.affinity import SparseMatrix, neighbours_of_codes, symmetrised_sparse
-from prodsc.methods.parameters import plain_gamma
 from prodsc.methods.self_expressive import SelfExpressive
 from prodsc.selfexpression.elastic_net import TOLERANCE, ElasticNets, point_gammas
 from prodsc.selfexpression.omp import omp
@@ -53,7 +52,7 @@ class _ElasticNet(SelfExpressive):
     tau: float
 
     def _coefficients(self, X: Rows) -> SparseMatrix:
-        gamma, errors, nets = plain_gamma(self), [], ElasticNets(X, self.tau)
+        gamma, errors, nets = self.gamma, [], ElasticNets(X, self.tau)
 
         def solve(block: slice) -> Tensor:
             C, error = nets(block, point_gammas(X, block, gamma, self.tau))

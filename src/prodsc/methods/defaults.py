@@ -1,0 +1,71 @@
+"""What "auto" stands for: the defaults that depend on the data, in one place, with their reasons in docs/defaults.md.
+
+There are two ways to begin. Features start from a network that warm-up trains. Images of which a cluster has only a
+few start from a whitened autoencoder: their clusters are near subspaces already (one face in many lights, one object
+from many sides), while their nearest pixels say little of what they show.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from prodsc.methods.views import auto_neighbours
+from prodsc.selfexpression import perplexity
+from prodsc.types import Rows
+
+AUTO = "auto"
+STEPS, STEPS_PER_CLUSTER = 200, 2  # of the joint phase from a warm-up: more clusters take longer to part
+WHITENED_STEPS = 300
+PRETRAIN_STEPS = 300  # of a conv encoder's reconstruction
+FEW = 100  # rows to a cluster, up to which images begin whitened
+ROWS_PER_DIMENSION = 5  # whitening makes more dimensions than that out of noise
+ETA = 0.15  # from a warm-up
+ETAS = (1e-3, 1.0)  # between which eta is looked for
+HALVINGS = 30
+SHARP = 0.25  # of the rows of a cluster express a row at first; with all of them P soon becomes uniform and stays so
+
+
+def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[str, Any]:
+    """A value for each of the given parameters that is "auto" and that the shape of the data settles.
+
+    gamma is not among them, since it depends on theory (`used_gamma`), nor eta of a whitened start, since it depends
+    on what the features are (`eta_of`).
+    """
+    n = shape[0]
+    encoder = given["encoder"]
+    if encoder == AUTO:
+        encoder = "conv" if len(shape) > 2 and n <= FEW * k else "mlp"
+    start = given["start"]
+    if start == AUTO:
+        start = "whitened" if encoder == "conv" else "warm-up"
+    whitened = start == "whitened"
+    of_pixels = whitened or (len(shape) > 2 and encoder != "mlp")
+    batch = given["batch_size"] if given["batch_size"] != AUTO else 2048 if whitened else 1024
+    steps = WHITENED_STEPS if whitened else STEPS + STEPS_PER_CLUSTER * k
+    values = {
+        "encoder": encoder,
+        "start": start,
+        "batch_size": batch,
+        "n_components": max(2, min(256, n // ROWS_PER_DIMENSION)) if whitened else 128,
+        "eta": AUTO if whitened else ETA,
+        "learning_rate": 1e-2 if whitened else 1e-3,
+        "eigensolver": "remembered" if whitened else "exact",
+        "label_affinity": "coefficients" if whitened else "gram",
+        "neighbour_views": 0 if of_pixels else auto_neighbours(n, k),
+        "keep": "last" if of_pixels else "best",
+        "epochs": _epochs(steps, n, batch),
+        "pretrain_epochs": _epochs(PRETRAIN_STEPS, n, given["pretrain_batch_size"]),
+    }
+    return {name: value for name, value in values.items() if given[name] == AUTO}
+
+
+def eta_of(Y: Rows, k: int) -> float:
+    """The eta at which as many rows express a row as are in a quarter of a cluster of average size."""
+    low, high = ETAS
+    for _ in range(HALVINGS):
+        eta = (low * high) ** 0.5
+        low, high = (low, eta) if k * perplexity(Y, eta) > SHARP else (eta, high)
+    return (low * high) ** 0.5
+
+
+def _epochs(steps: int, n: int, batch: int) -> int:
+    return -(-steps // (n // min(n, batch)))

@@ -1,0 +1,96 @@
+"""What "auto" becomes, and that a fit with nothing set works on features and on images."""
+
+import numpy as np
+import pytest
+import torch
+
+from prodsc import PRODSC
+from prodsc.errors import ParameterError
+from prodsc.methods.defaults import SHARP, eta_of, settled
+from prodsc.methods.registry import make
+from prodsc.selfexpression import perplexity
+
+GIVEN = PRODSC().get_params(deep=False)
+
+
+@pytest.fixture(scope="module")
+def faces() -> tuple[np.ndarray, np.ndarray]:
+    """Bytes, three clusters of 30: each of mixtures of four images of its own, and noise."""
+    draw = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 30)
+    faces, light = draw.uniform(0, 255, (3, 4, 12, 12)), draw.dirichlet([0.5] * 4, 90)
+    X = np.einsum("nfhw,nf->nhw", faces[y], light) + draw.normal(0, 1, (90, 12, 12))
+    return X.clip(0, 255).astype(np.uint8), y
+
+
+def test_features_begin_with_warm_up() -> None:
+    found = settled(GIVEN, (5000, 300), 10)
+    assert {name for name, value in GIVEN.items() if value == "auto"} - {"gamma", "device", "precision"} == set(found)
+    assert (found["encoder"], found["start"]) == ("mlp", "warm-up")
+    assert found["epochs"] * (5000 // 1024) >= 220 > (found["epochs"] - 1) * (5000 // 1024)
+    assert (found["eta"], found["keep"], found["neighbour_views"]) == (0.15, "best", 10)
+
+
+def test_images_begin_whitened_if_a_cluster_has_few() -> None:
+    few, many = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (40_000, 28, 28), 10)
+    assert (few["encoder"], few["start"], few["n_components"], few["epochs"]) == ("conv", "whitened", 80, 300)
+    assert (few["keep"], few["neighbour_views"]) == ("last", 0)
+    assert few["pretrain_epochs"] * 4 == 300  # batches of 100
+    assert (many["encoder"], many["start"], many["keep"]) == ("mlp", "warm-up", "best")
+
+
+def test_what_is_given_stays_and_others_follow_it() -> None:
+    found = settled(GIVEN | {"start": "whitened", "encoder": "none", "batch_size": 500}, (1000, 20), 4)
+    assert "batch_size" not in found
+    assert "start" not in found
+    assert (found["epochs"], found["label_affinity"]) == (150, "coefficients")
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_eta_gives_the_perplexity_it_is_for(k: int) -> None:
+    Y = torch.nn.functional.normalize(torch.randn(200, 8, generator=torch.Generator().manual_seed(k)))
+    assert k * perplexity(Y, eta_of(Y, k)) == pytest.approx(SHARP, rel=1e-3)
+
+
+def test_images_with_nothing_set(faces, tmp_path) -> None:
+    X, y = faces
+    model = PRODSC(3).fit(X)
+    assert model.settled_["encoder"] == "conv"
+    assert 0 < model.settled_["eta"] < 1
+    assert all(len(np.unique(y[model.labels_ == j])) == 1 for j in range(3))
+    model.save(tmp_path / "m")
+    again = PRODSC.load(tmp_path / "m")
+    assert (again.eta, again.encoder) == ("auto", "auto")
+    assert again.settled_ == model.settled_
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+
+
+def test_many_images_are_rows_of_unit_length(faces) -> None:
+    X, _ = faces
+    many = np.concatenate([X // divisor for divisor in (1, 2, 3, 4)])
+    model = PRODSC(3, epochs=2).fit(many)
+    assert model.settled_["encoder"] == "mlp"
+    flat = PRODSC(3, epochs=2).fit(many.reshape(len(many), -1))
+    np.testing.assert_allclose(model.transform(X), flat.transform(X.reshape(len(X), -1)), atol=1e-4)
+
+
+def test_a_whitened_fit_resumes_with_the_same_eta(faces, tmp_path) -> None:
+    from prodsc.training import Callback
+
+    class Stop(Callback):
+        def on_step(self, training) -> None:
+            if training.current.name == "joint" and training.step == 5:
+                raise KeyboardInterrupt
+
+    X, _ = faces
+    whole = PRODSC(3, epochs=10, pretrain_epochs=5).fit(X)
+    with pytest.raises(KeyboardInterrupt):
+        PRODSC(3, epochs=10, pretrain_epochs=5).fit(X, callbacks=[Stop()], checkpoint=tmp_path / "c")
+    again = PRODSC(3, epochs=10, pretrain_epochs=5).fit(X, checkpoint=tmp_path / "c")
+    assert again.settled_ == whole.settled_
+    np.testing.assert_allclose(again.transform(X), whole.transform(X), atol=1e-5)
+
+
+def test_auto_is_refused_where_it_means_nothing() -> None:
+    with pytest.raises(ParameterError, match="batch_size must have a value, got 'auto'"):
+        make("temi", n_clusters=3, batch_size="auto").fit(np.eye(9))
