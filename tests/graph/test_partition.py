@@ -7,7 +7,8 @@ import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from prodsc.graph import CoefficientKernel, GramKernel, spectral_labels, spectral_partition
+from prodsc.graph import CoefficientKernel, GramKernel, Sharpened, spectral_labels, spectral_partition
+from prodsc.metrics import accuracy
 from prodsc.selfexpression import self_expression
 
 
@@ -21,12 +22,15 @@ def lines(n_per_class=40, k=3, d=8, noise=0.15, seed=0):
 
 KERNELS = {
     "gram": GramKernel,
+    "sharpened": lambda Y: Sharpened(GramKernel(Y), 4.0),
     "softmax": lambda Y: CoefficientKernel(Y, 0.2, 1),
     "sinkhorn": lambda Y: CoefficientKernel(Y, 0.2, 4),
 }
 
 
 def _reference_affinity(name, Y):
+    if name == "sharpened":
+        return (Y @ Y.T) ** 4
     if name == "gram":
         return (Y @ Y.T).abs()
     return self_expression(Y, 0.2, "sinkhorn", 1 if name == "softmax" else 4).A
@@ -141,3 +145,15 @@ def test_an_eigensolver_that_stalls_is_replaced(monkeypatch):
     monkeypatch.setattr(scipy.sparse.linalg, "eigsh", stall)
     np.testing.assert_array_equal(spectral_labels(W, 3, 5, 0), expected)
     assert adjusted_rand_score(y, expected) > 0.9
+
+
+def test_a_sharper_affinity_lets_clusters_differ_in_size() -> None:
+    """A large broad cluster and two small ones close to each other: by |YY'| the large one is cut instead."""
+    draw = torch.Generator().manual_seed(0)
+    angles = torch.cat([torch.linspace(-0.5, 0.5, 400), torch.full((20,), 1.0), torch.full((20,), 1.4)])
+    angles = angles + 0.02 * torch.randn(440, generator=draw)
+    Y = torch.stack([angles.cos(), angles.sin()], 1)
+    truth = np.repeat([0, 1, 2], [400, 20, 20])
+    found = {power: spectral_partition(Sharpened(GramKernel(Y), power), 3, 10, 0).labels(Y) for power in (1.0, 60.0)}
+    assert accuracy(truth, found[60.0]) == 1.0
+    assert accuracy(truth, found[1.0]) < 0.8

@@ -311,7 +311,7 @@ def test_other_columns_at_predict(blobs, fitted):
 # ---- save and load -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", [{}, {"label_affinity": "coefficients"}, {"scaling": "standard"}])
+@pytest.mark.parametrize("variant", [{}, {"label_affinity": "coefficients"}, {"power": 3.0}, {"scaling": "standard"}])
 def test_a_loaded_model_does_the_same(variant, blobs, tmp_path):
     X, _ = blobs
     model = PRODSC(3, **variant, **SMALL).fit(pd.DataFrame(X, columns=[f"c{i}" for i in range(12)]))

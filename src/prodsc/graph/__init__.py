@@ -1,7 +1,7 @@
 """LABELS: affinities of rows with landmarks, spectral clustering of the landmarks, labels for every other row."""
 
 from prodsc.graph.confidence import calibrated, neighbour_agreement
-from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel
+from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel, Sharpened
 from prodsc.graph.neighbours import nearest_neighbours, nearest_of, strongest_directions
 from prodsc.graph.outliers import Expression, expressing, quantiles
 from prodsc.graph.partition import Known, Partition, largest_first, spectral_labels, spectral_partition
@@ -13,6 +13,7 @@ __all__ = [
     "Kernel",
     "Known",
     "Partition",
+    "Sharpened",
     "calibrated",
     "expressing",
     "largest_first",

@@ -38,6 +38,22 @@ class GramKernel:
         return (Y @ self.landmarks.T).abs_()
 
 
+class Sharpened:
+    """Another kernel with its entries raised to a power: few large affinities count, many small ones do not.
+
+    Spectral clustering of a dense affinity prefers clusters of like size; the sharper it is, the less so.
+    """
+
+    def __init__(self, kernel: Kernel, power: float):
+        self.kernel, self.power, self.landmarks = kernel, power, kernel.landmarks
+
+    def matrix(self) -> Affinity:
+        return self.kernel.matrix() ** self.power
+
+    def rows(self, Y: Rows) -> Tensor:
+        return self.kernel.rows(Y) ** self.power
+
+
 class CoefficientKernel:
     """A = (P + P')/2, the affinity of training: the published choice for the convolutional experiments.
 

@@ -240,7 +240,10 @@ PARAMETERS = (
     _count("max_coefficients", 1, "largest coefficients of a row that its code keeps"),
     _share("mass_kept", "share of the l1 norm of each column of C that its largest entries must reach; others go"),
     _count("subspace_dim", 1, "dimension of the subspace of a cluster"),
-    _positive("power", "to which entries of the affinity are raised: larger is cleaner"),
+    _positive(
+        "power",
+        "to which entries of the affinity are raised: larger is cleaner, and clusters may differ in size",
+    ),
     _not_negative("smoothing", "of the shares of the subspaces in a row: larger is more even"),
     _not_negative("kl_weight", "weight of the divergence from the sharpened target"),
     _not_negative("orthogonality", "weight of the terms that keep bases orthonormal and apart"),

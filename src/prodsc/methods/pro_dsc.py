@@ -26,6 +26,7 @@ from prodsc.graph import (
     Kernel,
     Known,
     Partition,
+    Sharpened,
     calibrated,
     expressing,
     nearest_neighbours,
@@ -116,6 +117,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         weight_decay_h: float = 5e-3,
         on_collapse: str = "warn",
         label_affinity: str = "auto",
+        power: float = 1.0,
         max_landmarks: int = 4096,
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = 0,
@@ -159,6 +161,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self.weight_decay_h = weight_decay_h
         self.on_collapse = on_collapse
         self.label_affinity = label_affinity
+        self.power = power
         self.max_landmarks = max_landmarks
         self.n_init = n_init
         self.random_state = random_state
@@ -407,9 +410,9 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return Known(self._relation(chosen), self._links.among(chosen).codes(len(chosen)))
 
     def _kernel(self, landmarks: Tensor) -> Kernel:
-        if self.settings_.label_affinity == "gram":
-            return GramKernel(landmarks)
-        return self._coefficient_kernel(landmarks)
+        gram = self.settings_.label_affinity == "gram"
+        kernel: Kernel = GramKernel(landmarks) if gram else self._coefficient_kernel(landmarks)
+        return kernel if self.power == 1 else Sharpened(kernel, self.power)
 
     def _coefficient_kernel(self, landmarks: Tensor) -> CoefficientKernel:
         return CoefficientKernel(
