@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from prodsc import PRODSC
 from prodsc.errors import InputError
-from prodsc.report.fit_figures import confusion, eigengap, margin, suggested_k
+from prodsc.report.fit_figures import confusion, eigengap, kept, margin, states, suggested_k
 from prodsc.report.fit_page import about_k
 from prodsc.report.looks import ACROSS, SHEET, Looks, open_looks, pictures, short, sprites
 from prodsc.report.map_data import Shown, map_data, packed, unit_square
@@ -200,3 +201,23 @@ def test_twenty_colours_can_be_told_apart_on_a_dark_screen():
     assert _reference_lab(COLOURS_ON_DARK, SIGHT["normal"])[:, 0].min() > 42
     for sight in SIGHT.values():
         assert min(np.linalg.norm(a - b) for a, b in combinations(_reference_lab(COLOURS_ON_DARK, sight), 2)) > 13
+
+
+def test_which_state_was_kept_is_told_as_training_kept_it():
+    nan = float("nan")
+    history = {"phase": ["joint"] * 5, "step": [20, 40, 41, 60, 80]}
+    seen = states(history | {"agreement": [0.5, 0.9, nan, 0.8, 0.95], "perplexity": [2.0, 1.0, nan, 0.8, 0.7]})
+    assert (seen.steps[seen.kept], seen.ended) == (40, True)  # at 80 clusters were being split
+    assert "joint step 40 was kept" in seen.words()
+    assert "ended at step 80" in kept(seen).get_label()
+    sparse = states(history | {"agreement": [0.5, 0.9, nan, 0.8, 0.95], "perplexity": [0.6, 0.6, nan, 0.6, 0.6]})
+    assert (sparse.steps[sparse.kept], sparse.ended) == (80, False)  # it began there: nothing is being split
+    assert states(history) is None
+    assert states(history | {"agreement": [nan] * 5, "perplexity": [nan] * 5}) is None
+
+
+def test_the_picture_agrees_with_the_fit(blobs):
+    model = PRODSC(3, epochs=60, hidden_size=32, n_components=8).fit(blobs[0])
+    seen = states(model.history_)
+    again = PRODSC(3, epochs=int(seen.steps[seen.kept]), hidden_size=32, n_components=8).fit(blobs[0])
+    np.testing.assert_allclose(model.transform(blobs[0]), again.transform(blobs[0]), atol=1e-5)

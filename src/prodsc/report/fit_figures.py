@@ -2,6 +2,7 @@
 # ruff: noqa: RUF001 - minus signs are meant
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from prodsc.graph.number import KCurve
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
+from prodsc.training.keep import SPLIT, split
 
 WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
 BINS, LEAST = 10, 10  # of a reliability curve: bins, and rows that a bin needs to be shown
-METERS = ("gamma", "lambda_max", "margin", "effective_rank")
+METERS = ("gamma", "lambda_max", "margin", "effective_rank", "agreement", "perplexity")
 
 
 def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
@@ -53,6 +55,70 @@ def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
         )
         ends = ", ".join(f"{title} from {y[0]:.3g} to {y[-1]:.3g}" for _, title, _, _, y in panels)
         figure.set_label(f"Line charts over training: {ends}.")
+    return figure
+
+
+@dataclass(frozen=True)
+class States:
+    """What `keep="best"` saw: the joint steps of its looks, both numbers of each, the look that was kept, and whether
+    training ended because clusters were being split."""
+
+    steps: NDArray[np.float64]
+    agreement: NDArray[np.float64]
+    perplexity: NDArray[np.float64]
+    kept: int
+    ended: bool
+
+    def words(self) -> str:
+        kept = f"The state of joint step {self.steps[self.kept]:.0f} was kept, where neighbours agreed best"
+        if self.ended:
+            return f"{kept}; training ended at step {self.steps[-1]:.0f}, as it had begun to split clusters."
+        return f"{kept}; training went on to its last step, {self.steps[-1]:.0f}."
+
+
+def states(history: Mapping[str, Sequence[Any]]) -> States | None:
+    """From the history of a fit; None when no one looked."""
+    if "agreement" not in history:
+        return None
+    agreement, perplexity = (np.asarray(history[name], dtype=np.float64) for name in ("agreement", "perplexity"))
+    seen = np.isfinite(agreement)
+    if not seen.any():
+        return None
+    steps, agreement, perplexity = (
+        np.asarray(history["step"], dtype=np.float64)[seen],
+        agreement[seen],
+        perplexity[seen],
+    )
+    over = np.array([split(p, perplexity[0]) for p in perplexity])
+    best = int(np.argmax(np.where(over, -np.inf, agreement)))
+    return States(steps, agreement, perplexity, best, bool(over[-1]))
+
+
+def kept(seen: States) -> Figure:
+    """Agreement of neighbours at every look, with the state that was kept, and when clusters would be split."""
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.3), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for axes, values, colour in ((left, seen.agreement, COLOURS[0]), (right, seen.perplexity, COLOURS[2])):
+            axes.plot(seen.steps, values, ".-", color=colour, lw=1, ms=7)
+            axes.plot(seen.steps[seen.kept], values[seen.kept], "o", ms=11, mfc="none", mec=COLOURS[1], mew=2)
+            axes.set(xlabel="joint step")
+        left.annotate("kept", (seen.steps[seen.kept], seen.agreement[seen.kept]), (0, -12), va="top", ha="center",
+                      textcoords="offset points", size=8.5, color=COLOURS[1])  # fmt: skip
+        low, high = min(float(seen.agreement.min()), 0.9), max(1.0, float(seen.agreement.max()))
+        left.set_ylim(low - 0.15 * (high - low), high)
+        right.set(ylim=(0, 1.1 * max(float(seen.perplexity.max()), 1.5)))
+        right.axhspan(0, SPLIT, color=COLOURS[3], alpha=0.12, lw=0)
+        right.axhline(SPLIT, color=COLOURS[3], ls="--", lw=1.2)
+        parts.panel_title(left, "agreement of neighbours", "1: all near rows share a label, 0: as by chance")
+        parts.panel_title(right, "rows that express a row", "in clusters of average size")
+        figure.suptitle("When was training best?")
+        parts.note(
+            figure,
+            "Looked at every few steps, without labels. Left: the highest point is the fit. Right: below the dashed\n"
+            "line clusters are being split, and training ends.",
+        )
+        figure.set_label(f"Line charts of {len(seen.steps)} looks at training. {seen.words()}")
     return figure
 
 

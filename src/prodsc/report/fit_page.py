@@ -160,6 +160,7 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
             about_k(eigenvalues, model.n_clusters_),
         ),
         *_estimated(model),
+        *_kept(history),
         *_margin(history),
         Picture(
             figures.spectrum(Z[drawn]),
@@ -205,6 +206,11 @@ def about_k(eigenvalues: np.ndarray, k: int) -> str:
 def _estimated(model: "PRODSC") -> list[Picture]:
     curve = getattr(model, "k_curve_", None)
     return [] if curve is None else [Picture(fit_figures.k_curve(curve), "How k was chosen", curve.words())]
+
+
+def _kept(history: Mapping[str, Sequence[Any]]) -> list[Picture]:
+    seen = fit_figures.states(history)
+    return [] if seen is None else [Picture(fit_figures.kept(seen), "When was training best?", seen.words())]
 
 
 def _margin(history: Mapping[str, Sequence[Any]]) -> list[Picture]:

@@ -48,6 +48,11 @@ def trained(network: nn.Module) -> list[Tensor]:
     return [part for name, part in state if part.is_floating_point() and name.split(".")[0] not in ("kept", "memory")]
 
 
+def split(perplexity: float, first: float) -> bool:
+    """Are clusters being split, by the perplexity of this look and of the first one?"""
+    return perplexity < SPLIT <= first
+
+
 class KeepBest(Callback):
     """Looks at the state every few joint steps, without labels, and leaves the best one in the network at the end.
 
@@ -77,7 +82,7 @@ class KeepBest(Callback):
         kept = self._kept(training)
         if kept.perplexity.isnan():
             kept.perplexity.fill_(perplexity)
-        kept.over.fill_(perplexity < SPLIT <= kept.perplexity)
+        kept.over.fill_(split(perplexity, float(kept.perplexity)))
         if agreement > kept.score and not kept.over:
             kept.take(training.network, agreement, step)
 
