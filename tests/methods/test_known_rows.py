@@ -8,9 +8,11 @@ import torch
 
 from prodsc import PRODSC, metrics
 from prodsc.cli import main
-from prodsc.errors import InputError, ModelFileError
+from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.graph import GramKernel, Known, spectral_partition
 from prodsc.graph.partition import seeded_kmeans
+from prodsc.methods.cpp import CPP
+from prodsc.methods.mlc import MLC
 from prodsc.selfexpression import self_expression
 from prodsc.training import Callback
 
@@ -164,3 +166,9 @@ def test_the_command_line_takes_them(pairs_of_blobs, tmp_path):
     model = PRODSC.load(tmp_path / "run")
     np.testing.assert_array_equal(model.labels_, same.labels_)
     assert model.known_clusters_ == same.known_clusters_
+
+
+@pytest.mark.parametrize("method", [CPP, MLC])
+def test_methods_that_cannot_use_them_say_so(method) -> None:
+    with pytest.raises(ParameterError, match=f"{method.__name__} takes no known labels or pairs"):
+        method(2).fit(np.eye(9), must_link=[(0, 1)])

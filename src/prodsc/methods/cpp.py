@@ -35,6 +35,7 @@ class CPP(PRODSC):
     """
 
     estimates_k = False  # it has a rule of its own, `choose_k`
+    takes_links = False
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from prodsc import metrics, ranks
 from prodsc.data.links import Links, links
 from prodsc.data.matrix import Rows, as_array
 from prodsc.data.stored import StoredRows
-from prodsc.errors import InputError, ModelFileError
+from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.graph import (
     CoefficientKernel,
     Expression,
@@ -171,6 +171,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     on_ranks = True
     estimates_k = True
+    takes_links = True  # does what is known of a few rows help?
     _given: tuple[Any, ...] = ()  # what is known of a few rows, during `fit`
     _links: Links | None = None  # the same, checked
     expression_: Any  # what `outlier_score` needs; None in a model saved before there was one
@@ -193,6 +194,10 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         `callbacks`, `checkpoint`: as for every method.
         """
         self._given = (known_labels, must_link, cannot_link)
+        if not self.takes_links and any(given is not None for given in self._given):
+            raise ParameterError(
+                f"{type(self).__name__} takes no known labels or pairs. Leave them out, or use PRODSC."
+            )
         return super().fit(X, y, callbacks=callbacks, checkpoint=checkpoint)
 
     def check(self, X: Any, *, known_labels: Any = None, must_link: Any = None, cannot_link: Any = None) -> None:
