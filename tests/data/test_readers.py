@@ -19,7 +19,8 @@ import scipy.sparse
 import torch
 from safetensors.torch import save_file
 
-from prodsc.data.readers import OPENERS, read
+from prodsc.data.formats import OPENERS
+from prodsc.data.readers import read
 from prodsc.errors import InputError, MissingExtraError
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

@@ -16,7 +16,8 @@ import numpy as np
 from prodsc import files
 from prodsc.data.archives import TEST, TRAIN, read_uci_har
 from prodsc.data.catalogue import BY_NAME, About
-from prodsc.data.readers import OPENERS, read, read_array
+from prodsc.data.formats import OPENERS
+from prodsc.data.readers import read, read_array
 from prodsc.data.stored import user_cache
 from prodsc.errors import InputError, OutputError, ParameterError, did_you_mean
 
