@@ -86,6 +86,17 @@ def test_a_trial_that_dies_says_how(tmp_path, monkeypatch):
     assert outcome.failed == "ended with code 1"
 
 
+@pytest.mark.parametrize("code", [143, 130])
+def test_a_trial_stopped_from_outside_goes_on_later(tmp_path, monkeypatch, code):
+    stopped = tmp_path / "stopped"
+    stopped.write_text(f"#!/bin/sh\nexit {code}\n")
+    stopped.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(stopped))
+    (outcome,) = run_trials([QUICK], tmp_path)
+    assert outcome.failed.startswith("not finished: stopped by a signal")
+    assert finished(QUICK, tmp_path) is None, "a failure would be for good"
+
+
 def test_control_c_stops_the_child(tmp_path):
     """The parent goes with KeyboardInterrupt and leaves no process behind; finished results stay."""
     code = (

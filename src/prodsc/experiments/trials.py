@@ -29,6 +29,12 @@ from prodsc.training.checkpoint import Interrupted
 
 LOOK = 0.2  # seconds between looks at a running trial
 PATIENCE = 30.0  # seconds that a trial which is told to stop may take for its checkpoint
+STOPPED = (
+    -signal.SIGINT,
+    -signal.SIGTERM,
+    128 + signal.SIGINT,
+    128 + signal.SIGTERM,
+)  # exit codes of a trial told to end
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ def run_in_process(trial: Trial, folder: Path, limits: Limits, budget_seconds: f
     began = time.monotonic()
     with log.open("w", encoding="utf-8") as output:
         process = psutil.Popen(
-            [sys.executable, "-m", "prodsc.experiments.trials", str(request)],
+            [sys.executable, "-W", "ignore::RuntimeWarning:runpy", "-m", "prodsc.experiments.trials", str(request)],
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches us alone; we tell the child in our own words
@@ -160,8 +166,12 @@ def run_in_process(trial: Trial, folder: Path, limits: Limits, budget_seconds: f
         with suppress(OSError):
             last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         said = f": {last[0]}" if last else ""
-        killed = process.returncode == -signal.SIGKILL
-        reason = "killed, most likely out of memory" if killed else f"ended with code {process.returncode}{said}"
+        code = process.returncode
+        reason = f"ended with code {code}{said}"
+        if code == -signal.SIGKILL:
+            reason = "killed, most likely out of memory"
+        elif code in STOPPED:
+            reason = "not finished: stopped by a signal; run again to go on"
     if not reason.startswith("not finished"):
         _write(trial, folder, {}, reason)
         (folder / f"{trial.key}.safetensors").unlink(missing_ok=True)
