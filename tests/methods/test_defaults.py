@@ -34,6 +34,7 @@ def test_features_begin_with_warm_up() -> None:
 def test_images_begin_whitened_if_a_cluster_has_few() -> None:
     few, many = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (40_000, 28, 28), 10)
     assert (few["encoder"], few["start"], few["n_components"], few["epochs"]) == ("conv", "whitened", 80, 300)
+    assert settled(GIVEN, (7200, 32, 32), 100)["epochs"] == 50  # of three batches: 150 steps
     assert (few["keep"], few["neighbour_views"]) == ("last", 0)
     assert few["pretrain_epochs"] * 4 == 300  # batches of 100
     assert (many["encoder"], many["start"], many["keep"]) == ("mlp", "warm-up", "best")

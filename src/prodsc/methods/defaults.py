@@ -14,7 +14,7 @@ from prodsc.types import Rows
 
 AUTO = "auto"
 STEPS, STEPS_PER_CLUSTER = 200, 2  # of the joint phase from a warm-up: more clusters take longer to part
-WHITENED_STEPS = 300
+WHITENED_STEPS, CLUSTER_STEPS = 300, 15_000  # from a whitened start; at most so many times k, as steps slow down with k
 PRETRAIN_STEPS = 300  # of a conv encoder's reconstruction
 FEW = 100  # rows to a cluster, up to which images begin whitened
 ROWS_PER_DIMENSION = 5  # whitening makes more dimensions than that out of noise
@@ -40,7 +40,7 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
     whitened = start == "whitened"
     of_pixels = whitened or (len(shape) > 2 and encoder != "mlp")
     batch = given["batch_size"] if given["batch_size"] != AUTO else 2048 if whitened else 1024
-    steps = WHITENED_STEPS if whitened else STEPS + STEPS_PER_CLUSTER * k
+    steps = min(WHITENED_STEPS, -(-CLUSTER_STEPS // k)) if whitened else STEPS + STEPS_PER_CLUSTER * k
     values = {
         "encoder": encoder,
         "start": start,

@@ -158,7 +158,7 @@ PARAMETERS = (
     _count(
         "epochs",
         0,
-        "passes over the data in the joint phase; auto: at least 200 + 2k steps, or if whitened 300 (CPP: 250)",
+        "passes over the data in the joint phase; auto: 200 + 2k steps, or if whitened 300, at most 15000/k (CPP: 250)",
         also="auto",
     ),
     _count(
