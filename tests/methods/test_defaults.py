@@ -9,6 +9,7 @@ from prodsc.errors import ParameterError
 from prodsc.methods.defaults import SHARP, eta_of, settled
 from prodsc.methods.registry import make
 from prodsc.selfexpression import perplexity
+from prodsc.training import Callback
 
 GIVEN = PRODSC().get_params(deep=False)
 
@@ -75,8 +76,8 @@ def test_many_images_are_rows_of_unit_length(faces) -> None:
     np.testing.assert_allclose(model.transform(X), flat.transform(X.reshape(len(X), -1)), atol=1e-4)
 
 
-def test_a_whitened_fit_resumes_with_the_same_eta(faces, tmp_path) -> None:
-    from prodsc.training import Callback
+def test_a_whitened_fit_resumes_with_the_same_eta(faces, tmp_path, monkeypatch) -> None:
+    """eta is of the network at the start: a fit that goes on must not settle it on the network of its checkpoint."""
 
     class Stop(Callback):
         def on_step(self, training) -> None:
@@ -84,9 +85,11 @@ def test_a_whitened_fit_resumes_with_the_same_eta(faces, tmp_path) -> None:
                 raise KeyboardInterrupt
 
     X, _ = faces
+    monkeypatch.setattr("prodsc.training.checkpoint.SECONDS", 0.0)
     whole = PRODSC(3, epochs=10, pretrain_epochs=5).fit(X)
     with pytest.raises(KeyboardInterrupt):
         PRODSC(3, epochs=10, pretrain_epochs=5).fit(X, callbacks=[Stop()], checkpoint=tmp_path / "c")
+    assert (tmp_path / "c").exists()
     again = PRODSC(3, epochs=10, pretrain_epochs=5).fit(X, checkpoint=tmp_path / "c")
     assert again.settled_ == whole.settled_
     np.testing.assert_allclose(again.transform(X), whole.transform(X), atol=1e-5)
