@@ -49,22 +49,29 @@ def test_gamma_far_beyond_the_bound_is_warned_of(digits):
     assert len(sentences) == 2  # each once
 
 
+UNPROTECTED, PROTECTED = ("self_expression",), ("coding_rate", "self_expression")
+
+
 @pytest.mark.parametrize(
-    ("ranks", "warns"),
+    ("ranks", "terms", "warns"),
     [
-        ([100, 3, 16, 10, 9, 20, 35], False),  # a dip of the first steps, coming back: CIFAR-10 features do this
-        ([100, 19, 105], False),
-        ([100, 60, 40, 30], True),
-        ([100, 3, 2, 1], True),
-        ([100, 1, 1.01], True),
-        ([100, 99, 2], False),  # one look may be a dip
+        ([100, 3, 16, 10, 9, 20, 35], UNPROTECTED, False),  # a dip of the first steps: CIFAR-10 features do this
+        ([100, 19, 105], UNPROTECTED, False),
+        ([100, 60, 40, 30], UNPROTECTED, True),
+        ([100, 3, 2, 1], UNPROTECTED, True),
+        ([100, 1, 1.01], UNPROTECTED, True),
+        ([100, 99, 2], UNPROTECTED, False),  # one look may be a dip
+        ([100, 16, 16, 30, 60, 90, 90], PROTECTED, False),  # COIL-100 from a whitened start
+        ([100, 16, 16, 30, 60, 90, 90], UNPROTECTED, True),
+        ([100, 16, 16, 16, 16, 16, 16], PROTECTED, True),  # half of the phase is time enough
     ],
 )
-def test_a_rank_that_comes_back_is_no_collapse(ranks, warns, monkeypatch, recwarn):
-    """The guard on a made-up run: only a rank that is down and stays down is warned of."""
+def test_a_rank_that_comes_back_is_no_collapse(ranks, terms, warns, monkeypatch, recwarn):
+    """The guard on a made-up run: only a rank that is down and stays down is warned of, and while gamma is below the
+    bound (lambda_max of these C is 0) only in the second half."""
     guard = CollapseGuard("warn", 0.1)
     batches = Batches(8, 8, (0,))
-    phase = Phase("joint", 10 * len(ranks), ("self_expression",), batches)
+    phase = Phase("joint", 10 * len(ranks), terms, batches)
     training = Training(
         torch.nn.Identity(), Objective(Term("self_expression", 1.0, len)), [phase], History([], guard.columns)
     )

@@ -22,7 +22,8 @@ class CollapseGuard(Callback):
     """Looks before the first joint step and every few after it; the numbers go into the history.
 
     Two signals: gamma above the bound of Theorem 2 (collapse is possible), and an effective rank that has fallen to
-    half of what it was when the joint phase began and is not coming back (collapse is happening).
+    half of what it was when the joint phase began and is not coming back (collapse is happening). Below the bound
+    theory says that it will come back, so it has half of the phase for that.
     The theorem speaks of the coding rate, so without that term only the rank is watched.
     """
 
@@ -56,17 +57,20 @@ class CollapseGuard(Callback):
             if self._first_rank is None:
                 self._first_rank, self._lowest = self._remembered(training) or (rank, rank)
             self._seen = {"effective_rank": rank}
+            waits = False
             if "coding_rate" in phase.terms:
                 n, d = Z.shape
                 lambda_max = float(theory.lambda_max(C))
                 margin = theory.no_collapse_margin(gamma, n, d, self.eps, lambda_max)
                 self._seen |= {"lambda_max": lambda_max, "margin": margin}
+                waits = margin >= 1 and step <= phase.steps // 2
                 if margin < 1:
                     safe = min(margin * gamma, theory.gamma_safe(n, d, self.eps))  # lambda_max may still grow to 4
                     self._beyond(training, gamma, margin, SHARE * safe)
         # The first steps of a healthy fit dip too, because C is far from its end; a collapse does not come back up.
         before, self._lowest = self._lowest, min(self._lowest, rank)
-        if rank < FALLEN * self._first_rank and before < FALLEN * self._first_rank and rank <= RECOVERS * before:
+        fallen = rank < FALLEN * self._first_rank and before < FALLEN * self._first_rank
+        if fallen and rank <= RECOVERS * before and not waits:
             self._act(
                 "rank",
                 f"the representation is collapsing: its effective rank fell from {self._first_rank:.1f} to {rank:.1f} "
