@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from prodsc import PRODSC
 from prodsc.errors import ParameterError
-from prodsc.methods.defaults import SHARP, eta_of, settled
+from prodsc.methods.defaults import SHARP, SHARPER, eta_for, power_of_sizes, settled
 from prodsc.methods.registry import make
+from prodsc.metrics import accuracy
 from prodsc.selfexpression import perplexity
 from prodsc.training import Callback
 
@@ -51,7 +53,46 @@ def test_what_is_given_stays_and_others_follow_it() -> None:
 @pytest.mark.parametrize("k", [3, 10])
 def test_eta_gives_the_perplexity_it_is_for(k: int) -> None:
     Y = torch.nn.functional.normalize(torch.randn(200, 8, generator=torch.Generator().manual_seed(k)))
-    assert k * perplexity(Y, eta_of(Y, k)) == pytest.approx(SHARP, rel=1e-3)
+    assert k * perplexity(Y, eta_for(Y, SHARP / k)) == pytest.approx(SHARP, rel=1e-3)
+
+
+def test_power_by_the_number_of_clusters_and_of_rows_in_them() -> None:
+    assert settled(GIVEN, (5000, 300), 10)["power"] == 1  # until `power_of_sizes` has looked at labels
+    assert settled(GIVEN, (5000, 300), 102)["power"] == SHARPER
+    faces, objects = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (7200, 32, 32), 100)
+    assert (faces["label_affinity"], faces["power"]) == ("gram", 2)
+    assert (objects["label_affinity"], objects["power"]) == ("coefficients", 1)
+    assert settled(GIVEN | {"label_affinity": "coefficients"}, (400, 32, 32), 40)["power"] == 1
+
+
+HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.arange(100) >= 95)
+
+
+@pytest.mark.parametrize(
+    ("dense", "sharp", "power"),
+    [
+        (np.arange(100) % 3, TENTHS, SHARPER),
+        (TENTHS, TENTHS, 1.0),  # they agree: nothing to choose
+        (np.arange(100) % 2, HALVES, 1.0),  # they do not, but sizes are no reason
+        (HALVES, (np.arange(100) == 0).astype(int), 1.0),  # an outlier is no cluster
+    ],
+)
+def test_power_by_sizes(dense, sharp, power) -> None:
+    assert power_of_sizes(lambda p: dense if p == 1 else sharp) == power
+
+
+def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
+    """More than half of these digits are zeros: a dense affinity cuts them up."""
+    X, y = load_digits(return_X_y=True)
+    some = np.sort(np.concatenate([np.flatnonzero(y == j)[:n] for j, n in enumerate((170, 50, 20, 15, 15, 15))]))
+    X, y = X[some], y[some]
+    small = {"epochs": 60, "hidden_size": 128, "n_components": 32, "keep": "last"}
+    plain, found = (PRODSC(6, power=power, **small).fit(X) for power in (1.0, "auto"))
+    assert found.settled_["power"] == SHARPER
+    assert accuracy(y, found.labels_) > accuracy(y, plain.labels_) + 0.2
+    found.save(tmp_path / "m")
+    again = PRODSC.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(X), found.labels_)
 
 
 def test_images_with_nothing_set(faces, tmp_path) -> None:

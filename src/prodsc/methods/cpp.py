@@ -89,6 +89,7 @@ class CPP(PRODSC):
             weight_decay=weight_decay,
             weight_decay_h=weight_decay_h,
             label_affinity=label_affinity,
+            power=1.0,
             max_landmarks=max_landmarks,
             n_init=n_init,
             random_state=random_state,

@@ -5,9 +5,12 @@ few start from a whitened autoencoder: their clusters are near subspaces already
 from many sides), while their nearest pixels say little of what they show.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
+from prodsc import metrics
 from prodsc.methods.views import auto_neighbours
 from prodsc.selfexpression import perplexity
 from prodsc.types import Rows
@@ -20,15 +23,23 @@ FEW = 100  # rows to a cluster, up to which images begin whitened
 ROWS_PER_DIMENSION = 5  # whitening makes more dimensions than that out of noise
 ETA = 0.15  # from a warm-up
 ETAS = (1e-3, 1.0)  # between which eta is looked for
-HALVINGS = 30
+HALVINGS = 20
+LOOKED_AT = 1024  # rows by whose perplexity eta is found
 SHARP = 0.25  # of the rows of a cluster express a row at first; with all of them P soon becomes uniform and stays so
+SMALL = 20  # rows to a cluster, up to which so few express a row that their graph falls apart: then cosines, squared
+SQUARED = 2.0
+NEAREST = 4  # rows that count in the affinity of coefficients, as in a graph of nearest neighbours
+MANY = 32  # clusters, from which on unrelated rows outweigh those of one cluster in |YY'|
+SHARPER = 8.0  # power of an affinity that lets clusters be of any size
+EVEN, ALIKE = 0.9, 0.8  # sizes, and labels by two affinities: below both, sizes differ so much that it matters
+OUTLIERS = 0.4  # evenness below which a few rows were only cut off
 
 
 def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[str, Any]:
     """A value for each of the given parameters that is "auto" and that the shape of the data settles.
 
     gamma is not among them, since it depends on theory (`used_gamma`), nor eta of a whitened start, since it depends
-    on what the features are (`eta_of`).
+    on what the features are (`eta_for`). power may be another after training (`power_of_sizes`).
     """
     n = shape[0]
     encoder = given["encoder"]
@@ -40,6 +51,11 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
     whitened = start == "whitened"
     of_pixels = whitened or (len(shape) > 2 and encoder != "mlp")
     batch = given["batch_size"] if given["batch_size"] != AUTO else 2048 if whitened else 1024
+    small = n <= SMALL * k
+    affinity = given["label_affinity"]
+    if affinity == AUTO:
+        affinity = "coefficients" if whitened and not small else "gram"
+    gram = affinity == "gram"
     steps = min(WHITENED_STEPS, -(-CLUSTER_STEPS // k)) if whitened else STEPS + STEPS_PER_CLUSTER * k
     values = {
         "encoder": encoder,
@@ -49,7 +65,8 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
         "eta": AUTO if whitened else ETA,
         "learning_rate": 1e-2 if whitened else 1e-3,
         "eigensolver": "remembered" if whitened else "exact",
-        "label_affinity": "coefficients" if whitened else "gram",
+        "label_affinity": affinity,
+        "power": (SQUARED if whitened else SHARPER if k >= MANY else 1.0) if gram else 1.0,
         "neighbour_views": 0 if of_pixels else auto_neighbours(n, k),
         "keep": "last" if of_pixels else "best",
         "epochs": _epochs(steps, n, batch),
@@ -58,13 +75,25 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
     return {name: value for name, value in values.items() if given[name] == AUTO}
 
 
-def eta_of(Y: Rows, k: int) -> float:
-    """The eta at which as many rows express a row as are in a quarter of a cluster of average size."""
+def eta_for(Y: Rows, share: float) -> float:
+    """The eta at which so many of all rows express a row."""
     low, high = ETAS
+    every = -(-len(Y) // LOOKED_AT)
     for _ in range(HALVINGS):
         eta = (low * high) ** 0.5
-        low, high = (low, eta) if k * perplexity(Y, eta) > SHARP else (eta, high)
+        low, high = (low, eta) if perplexity(Y, eta, every) > share else (eta, high)
     return (low * high) ** 0.5
+
+
+def power_of_sizes(labels: Callable[[float], np.ndarray]) -> float:
+    """The power of an affinity, from the `labels` that two powers give.
+
+    A dense affinity prefers clusters of like size and is blind to others; a sharp one is not, but follows noise. Where
+    they tell of different clusters, and those of the sharp one differ in size, the dense one has cut large ones up.
+    """
+    dense, sharp = labels(1.0), labels(SHARPER)
+    uneven = OUTLIERS < metrics.evenness(sharp) < EVEN and metrics.nmi(dense, sharp) < ALIKE
+    return SHARPER if uneven else 1.0
 
 
 def _epochs(steps: int, n: int, batch: int) -> int:

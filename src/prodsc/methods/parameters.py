@@ -242,7 +242,9 @@ PARAMETERS = (
     _count("subspace_dim", 1, "dimension of the subspace of a cluster"),
     _positive(
         "power",
-        "to which entries of the affinity are raised: larger is cleaner, and clusters may differ in size",
+        "to which entries of the affinity are raised: larger is cleaner, and clusters may differ in size; auto: 1, 8 "
+        "if sizes differ much or k is 32 or more; if whitened 2, or such that 4 rows count",
+        also="auto",
     ),
     _not_negative("smoothing", "of the shares of the subspaces in a row: larger is more even"),
     _not_negative("kl_weight", "weight of the divergence from the sharpened target"),

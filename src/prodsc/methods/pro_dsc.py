@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -40,7 +41,7 @@ from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
 from prodsc.methods.building import Settings, build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
-from prodsc.methods.defaults import eta_of, settled
+from prodsc.methods.defaults import AUTO, NEAREST, SHARP, eta_for, power_of_sizes, settled
 from prodsc.methods.number import k_of_rows
 from prodsc.methods.views import MOST, Views
 from prodsc.nn import Network, used_dtype
@@ -51,6 +52,7 @@ from prodsc.training.keep import WATCHED, KeepBest, Kept
 
 Found = TypeVar("Found")
 CALIBRATING = 2**26  # numbers of the input, 256 MB, that landmarks are compared by
+SIZED = 2048  # landmarks that tell whether clusters are of like size
 
 
 class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
@@ -117,7 +119,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         weight_decay_h: float = 5e-3,
         on_collapse: str = "warn",
         label_affinity: str = "auto",
-        power: float = 1.0,
+        power: float | str = "auto",
         max_landmarks: int = 4096,
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = 0,
@@ -304,9 +306,28 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     def _settle_eta(self, rows: Rows) -> None:
         """From the whitened features, which do not change: a resumed fit finds the same eta."""
         some = np.linspace(0, len(rows) - 1, min(len(rows), self.settings_.batch_size)).astype(np.int64)
-        eta = torch.tensor(eta_of(normalize(self._encoded(rows.chunks(some))), self.n_clusters_), dtype=torch.float64)
-        ranks.agree(eta)
-        self._use(self.settled_ | {"eta": float(eta)})
+        self._agreed(eta=eta_for(normalize(self._encoded(rows.chunks(some))), SHARP / self.n_clusters_))
+
+    def _settle_power(self, landmarks: Tensor) -> None:
+        """From what was learned, if the shape of the data did not settle it."""
+        if self.power != AUTO or self.settings_.power != 1 or self.n_clusters_ == 1:
+            return
+        if self.settings_.label_affinity == "gram":
+            some = landmarks[:: -(-len(landmarks) // SIZED)]
+            partition = partial(spectral_partition, n_clusters=self.n_clusters_, n_init=self.n_init, seed=self.seed_)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
+                self._agreed(power=power_of_sizes(lambda p: partition(Sharpened(GramKernel(some), p)).labels(some)))
+        elif self.settings_.start == "whitened":
+            sparse = eta_for(landmarks, NEAREST / len(landmarks))  # P to this power is P of a smaller eta
+            self._agreed(power=max(1.0, self.settings_.eta / sparse))
+
+    def _agreed(self, **values: float) -> None:
+        """Use values that depend on the data, the same on every rank."""
+        for name, value in values.items():
+            shared = torch.tensor(value, dtype=torch.float64)
+            ranks.agree(shared)
+            self._use(self.settled_ | {name: float(shared)})
 
     def _near(self, rows: Rows, phase: Phase, t: int, X: Tensor) -> Tensor | None:
         """What Y of a joint step comes from: neighbours of this rank's share; rows of which something is known stay."""
@@ -375,6 +396,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         both = zip(*self._outputs(self._y_and_z, rows.chunks(chosen)), strict=True)
         landmarks, Z = map(torch.cat, both)
         ranks.agree(landmarks, Z)
+        self._settle_power(landmarks)
         partition = spectral_partition(
             self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_, self._known(chosen)
         )
@@ -417,7 +439,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     def _kernel(self, landmarks: Tensor) -> Kernel:
         gram = self.settings_.label_affinity == "gram"
         kernel: Kernel = GramKernel(landmarks) if gram else self._coefficient_kernel(landmarks)
-        return kernel if self.power == 1 else Sharpened(kernel, self.power)
+        power = self.settings_.power
+        return kernel if power == 1 else Sharpened(kernel, power)
 
     def _coefficient_kernel(self, landmarks: Tensor) -> CoefficientKernel:
         return CoefficientKernel(

@@ -1,6 +1,6 @@
 """ACC, NMI, ARI, calibration, the subspace-preserving error and connectivity."""
 
-from prodsc.metrics.neighbours import agreement_beyond_chance
+from prodsc.metrics.labels import agreement_beyond_chance, evenness
 from prodsc.metrics.scores import (
     accuracy,
     ari,
@@ -18,6 +18,7 @@ __all__ = [
     "ari",
     "calibration_error",
     "connectivity",
+    "evenness",
     "matched",
     "nmi",
     "scores",

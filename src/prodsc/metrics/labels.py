@@ -1,4 +1,4 @@
-"""How well labels agree with a graph of neighbours: a score that needs no truth."""
+"""What labels look like: scores that need no truth."""
 
 import numpy as np
 
@@ -11,3 +11,9 @@ def agreement_beyond_chance(labels: np.ndarray, neighbours: np.ndarray) -> float
     chance = float(np.square(np.unique(labels, return_counts=True)[1] / len(labels)).sum())
     shared = float((labels[neighbours] == labels[:, None]).mean())
     return (shared - chance) / max(1 - chance, 1 / len(labels))
+
+
+def evenness(labels: np.ndarray) -> float:
+    """Entropy of the sizes of the clusters over the largest it could be: 1 if all are of one size."""
+    sizes = np.unique(labels, return_counts=True)[1] / len(labels)
+    return float(-(sizes * np.log(sizes)).sum() / np.log(len(sizes))) if len(sizes) > 1 else 0.0

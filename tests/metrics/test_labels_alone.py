@@ -1,9 +1,9 @@
-"""The score of labels that needs no truth."""
+"""The scores of labels that need no truth."""
 
 import numpy as np
 import pytest
 
-from prodsc.metrics import agreement_beyond_chance
+from prodsc.metrics import agreement_beyond_chance, evenness
 
 
 def _ring(n, k):
@@ -32,3 +32,10 @@ def test_it_is_the_corrected_share_of_pairs():
 def test_one_cluster_of_all_rows_wins_nothing():
     labels, near = _ring(12, 3)
     assert agreement_beyond_chance(np.zeros_like(labels), near) == 0
+
+
+def test_evenness_of_sizes():
+    assert evenness(np.array([0, 1, 2, 2, 1, 0])) == pytest.approx(1)
+    p = np.array([5, 3, 2]) / 10
+    assert evenness(np.repeat([7, 8, 9], [5, 3, 2])) == pytest.approx(-(p @ np.log(p)) / np.log(3))
+    assert evenness(np.zeros(5)) == 0
