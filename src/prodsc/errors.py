@@ -65,6 +65,11 @@ def require(module: str, *, extra: str, caller: str):  # type: ignore[no-untyped
         ) from error
 
 
+def reason_of(error: Exception) -> str:
+    """What a library said, cut to be part of a sentence."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".:")
+
+
 def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
     """'; did you mean 'gamma'?' when something known is close to the word, else an empty string."""
     import difflib

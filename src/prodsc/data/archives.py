@@ -17,7 +17,7 @@ from typing import IO
 
 import numpy as np
 
-from prodsc.errors import InputError
+from prodsc.errors import InputError, reason_of
 
 Arrays = dict[str, np.ndarray]
 TRAIN, TEST = 0, 1
@@ -123,5 +123,5 @@ def _readable(path: Path) -> Iterator[None]:
     except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160].rstrip(".:")
+        reason = reason_of(error)
         raise InputError(f"{path} cannot be read ({reason}); it is damaged or incomplete: get it again.") from error

@@ -21,7 +21,7 @@ from safetensors import safe_open
 
 from prodsc.data.stored import Part, Progress, StoredRows
 from prodsc.data.tables import FEATURE_NAMES, LABEL_NAMES, Table, listed, open_csv, open_parquet, table_matrix
-from prodsc.errors import InputError, ProdscError, did_you_mean, require
+from prodsc.errors import InputError, ProdscError, did_you_mean, reason_of, require
 
 NO_PICKLE = "a pickle is never loaded, as it could run code"
 
@@ -80,7 +80,7 @@ def opened(path: Path) -> Iterator[Contents]:
         except MemoryError as error:
             raise InputError(f"{path} does not fit in memory; save it as .npy, which is read from disk.") from error
         except Exception as error:  # a damaged file makes these libraries raise nearly anything
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160].rstrip(".:")
+            reason = reason_of(error)
             raise InputError(
                 f"{path} cannot be read as {path.suffix.lower() or 'rows'} ({reason}); "
                 "it is damaged, cut short or of another format: copy or write it again."

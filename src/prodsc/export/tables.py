@@ -18,7 +18,7 @@ from prodsc import files
 from prodsc.data.readers import read, read_ids, read_vectors
 from prodsc.data.sets import about_set, load_dataset
 from prodsc.data.tables import ROWS_AT_A_TIME, csv_options
-from prodsc.errors import InputError
+from prodsc.errors import InputError, reason_of
 from prodsc.export.targets import check_labels, check_target
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -103,7 +103,7 @@ def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
                 else _whole(_csv(path, as_text))
             )
         except (pa.ArrowException, OSError, ValueError) as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160].rstrip(".:")
+            reason = reason_of(error)
             raise InputError(f"{path} cannot be read ({reason}); name the file that was fitted.") from error
     X = read(path).X
     vectors = read_vectors(path, len(X))

@@ -18,7 +18,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor, nn
 
-from prodsc.errors import InputError, ModelFileError, ParameterError, ProdscError, did_you_mean, require
+from prodsc.errors import InputError, ModelFileError, ParameterError, ProdscError, did_you_mean, reason_of, require
 from prodsc.features.inputs import Kind
 from prodsc.features.preprocess import Preprocess
 from prodsc.training.checkpoint import read_safetensors
@@ -101,7 +101,7 @@ def _speaking(name: str) -> Iterator[None]:
     except ProdscError:
         raise
     except Exception as error:  # each library has exceptions of its own for this
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".:")
+        reason = reason_of(error)
         raise ModelFileError(
             f"the encoder {name} cannot be loaded ({reason}); check its name, or get its weights as a file "
             "and give that as the checkpoint."

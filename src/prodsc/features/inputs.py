@@ -19,7 +19,7 @@ import pyarrow.parquet
 from prodsc.data.fingerprint import fingerprint
 from prodsc.data.readers import read
 from prodsc.data.tables import listed
-from prodsc.errors import InputError, ParameterError, did_you_mean, require
+from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, require
 
 Kind = Literal["images", "texts"]
 Source = str | os.PathLike[str] | np.ndarray | Sequence[str]
@@ -188,8 +188,9 @@ def text_column(path: Path, column: str | None) -> list[str]:
     try:
         table = pa.parquet.read_table(path) if path.suffix.lower() == ".parquet" else _read_csv(path, column)
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path} cannot be read as {path.suffix.lower()} ({reason}); write it again.") from error
+        raise InputError(
+            f"{path} cannot be read as {path.suffix.lower()} ({reason_of(error)}); write it again."
+        ) from error
     textual = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     if column is None and len(textual) != 1:
         raise InputError(
