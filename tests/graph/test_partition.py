@@ -7,7 +7,8 @@ import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from prodsc.graph import CoefficientKernel, GramKernel, Sharpened, spectral_labels, spectral_partition
+from prodsc.graph import CoefficientKernel, GramKernel, Sharpened, condensed, spectral_labels, spectral_partition
+from prodsc.graph.partition import RIDGE
 from prodsc.metrics import accuracy
 from prodsc.selfexpression import self_expression
 
@@ -86,6 +87,21 @@ def test_landmarks_stand_for_the_rest():
     some = torch.from_numpy(np.random.default_rng(0).choice(len(Y), 90, replace=False))
     partition = spectral_partition(GramKernel(Y[some]), 3, n_init=10, seed=0)
     assert adjusted_rand_score(y, partition.labels(Y)) > 0.97
+
+
+@pytest.mark.parametrize("name", ["gram", "sharpened"])
+def test_fewer_landmarks_can_tell_what_many_have_found(name):
+    Y, y = lines(n_per_class=200, k=4)
+    many = spectral_partition(KERNELS[name](Y[::2]), 4, 10, 0)
+    few = condensed(many, KERNELS[name](Y[::20]))
+    assert len(few.kernel.landmarks) == 40
+    assert (few.labels(Y) == many.labels(Y)).mean() > 0.99
+    assert accuracy(y, few.labels(Y)) > 0.98
+    K = KERNELS[name](Y[::20]).rows(Y[::2]).double().numpy()
+    ridge = np.sqrt(RIDGE * np.square(K).sum(0).mean()) * np.eye(40)
+    wanted = np.concatenate([many.embed(Y[::2]).numpy(), np.zeros((40, 4))])
+    naive = np.linalg.lstsq(np.concatenate([K, ridge]), wanted, rcond=None)[0]
+    np.testing.assert_allclose(few.directions.numpy(), naive, atol=1e-3 * np.abs(naive).max())
 
 
 def test_probabilities_are_largest_at_the_label():

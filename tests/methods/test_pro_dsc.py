@@ -197,6 +197,20 @@ def test_landmarks_beyond_max_landmarks(blobs):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+def test_fewer_landmarks_tell_the_labels_of_many_rows(blobs, tmp_path, monkeypatch):
+    X, _ = blobs
+    many = PRODSC(3, max_landmarks=80, **SMALL).fit(X)
+    monkeypatch.setattr("prodsc.methods.pro_dsc.TELLING", 20)
+    monkeypatch.setattr("prodsc.methods.pro_dsc.TELLING_OF_CLUSTER", 1)
+    few = PRODSC(3, max_landmarks=80, **SMALL).fit(X)
+    assert len(few.partition_.kernel.landmarks) == 20
+    assert (few.labels_ == many.labels_).mean() > 0.98
+    few.save(tmp_path / "m")
+    np.testing.assert_array_equal(PRODSC.load(tmp_path / "m").predict(X), few.labels_)
+    exact = PRODSC(3, **SMALL).fit(X)
+    assert len(exact.partition_.kernel.landmarks) == len(X), "all rows are landmarks: labels are exact"
+
+
 def test_sedsc_is_the_same_without_the_anti_collapse_term():
     X, _ = union_of_subspaces()
     healthy = PRODSC(3, **SMALL | {"epochs": 200}).fit(X)

@@ -4,7 +4,14 @@ from prodsc.graph.confidence import calibrated, neighbour_agreement
 from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel, Sharpened
 from prodsc.graph.neighbours import nearest_neighbours, nearest_of, strongest_directions
 from prodsc.graph.outliers import Expression, expressing, quantiles
-from prodsc.graph.partition import Known, Partition, largest_first, spectral_labels, spectral_partition
+from prodsc.graph.partition import (
+    Known,
+    Partition,
+    condensed,
+    largest_first,
+    spectral_labels,
+    spectral_partition,
+)
 
 __all__ = [
     "CoefficientKernel",
@@ -15,6 +22,7 @@ __all__ = [
     "Partition",
     "Sharpened",
     "calibrated",
+    "condensed",
     "expressing",
     "largest_first",
     "nearest_neighbours",

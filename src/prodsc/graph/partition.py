@@ -3,7 +3,8 @@
     affinity -> D^-1/2 W D^-1/2 -> k eigenvectors -> rows normalised -> k-means
 
 With no more rows than `max_landmarks` every row is a landmark and this is exact spectral clustering;
-beyond, the cost is linear in the number of rows. No N x N matrix is ever made for N rows.
+beyond, the cost is linear in the number of rows. No N x N matrix is ever made for N rows. What many landmarks have
+found, fewer can tell of other rows (`condensed`).
 """
 
 import warnings
@@ -24,6 +25,7 @@ from prodsc.linalg import largest_eigenvectors
 from prodsc.types import Affinity, Rows, Square
 
 RESTARTS = 100  # of ARPACK when a tolerance is enough; one that stalls would go on for an hour
+RIDGE = 1e-3  # of the mean square of an affinity: `condensed` then says of other rows what it says of landmarks
 CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
 
 
@@ -176,6 +178,17 @@ def spectral_partition(
         variance=max(mean_inertia / n_clusters, 1e-6),
         inertia=mean_inertia,
     )
+
+
+def condensed(partition: Partition, kernel: Kernel) -> Partition:
+    """The same clusters by another kernel of fewer landmarks: least squares put the old ones where they were."""
+    rows = partition.kernel.landmarks
+    wanted = torch.cat([partition.embed(chunk) for chunk in chunks(rows)])
+    by = torch.cat([kernel.rows(chunk) for chunk in chunks(rows)])
+    square = (by.T @ by).double()
+    square.diagonal().add_(RIDGE * square.diagonal().mean())
+    directions = torch.linalg.solve(square, (by.T @ wanted).double()).to(wanted)
+    return replace(partition, kernel=kernel, degrees=directions.new_ones(len(directions)), directions=directions)
 
 
 def normalised(W: Square, degrees: Tensor) -> Square:

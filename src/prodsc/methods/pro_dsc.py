@@ -29,6 +29,7 @@ from prodsc.graph import (
     Partition,
     Sharpened,
     calibrated,
+    condensed,
     expressing,
     nearest_neighbours,
     neighbour_agreement,
@@ -52,6 +53,7 @@ from prodsc.training.keep import WATCHED, KeepBest, Kept
 
 Found = TypeVar("Found")
 CALIBRATING = 2**26  # numbers of the input, 256 MB, that landmarks are compared by
+TELLING, TELLING_OF_CLUSTER = 1024, 16  # landmarks, at least, that tell the labels of other rows
 SIZED = 2048  # landmarks that tell whether clusters are of like size
 
 
@@ -400,6 +402,9 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         partition = spectral_partition(
             self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_, self._known(chosen)
         )
+        every = len(landmarks) // max(TELLING, TELLING_OF_CLUSTER * self.n_clusters_)
+        if every > 1 and len(landmarks) < len(rows) and self.settings_.label_affinity == "gram":
+            partition = condensed(partition, self._kernel(landmarks[::every]))
         ranks.agree(partition.degrees, partition.directions, partition.centres)
         partition = self._calibrated(partition, rows, chosen, landmarks)
         self.partition_ = partition
