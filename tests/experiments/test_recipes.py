@@ -33,6 +33,7 @@ OURS = {
     "flowers-efflite0": "flowers",
     "hapt-561": "uci-har",
     "reuters-21578": "reuters-10k",
+    "orl-whitened": "orl",
     "eyaleb-whitened": "eyaleb",
     "coil100-whitened": "coil100",
 }
