@@ -54,6 +54,7 @@ from prodsc.training.keep import WATCHED, KeepBest, Kept
 Found = TypeVar("Found")
 CALIBRATING = 2**26  # numbers of the input, 256 MB, that landmarks are compared by
 TELLING, TELLING_OF_CLUSTER = 1024, 16  # landmarks, at least, that tell the labels of other rows
+DENSE = 2.0  # largest power of an affinity to which every landmark adds; of a sharper one few do, and none may go
 SIZED = 2048  # landmarks that tell whether clusters are of like size
 
 
@@ -403,7 +404,8 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_, self._known(chosen)
         )
         every = len(landmarks) // max(TELLING, TELLING_OF_CLUSTER * self.n_clusters_)
-        if every > 1 and len(landmarks) < len(rows) and self.settings_.label_affinity == "gram":
+        dense = self.settings_.label_affinity == "gram" and self.settings_.power <= DENSE
+        if every > 1 and dense and len(landmarks) < len(rows):
             partition = condensed(partition, self._kernel(landmarks[::every]))
         ranks.agree(partition.degrees, partition.directions, partition.centres)
         partition = self._calibrated(partition, rows, chosen, landmarks)
