@@ -56,9 +56,8 @@ def test_eta_gives_the_perplexity_it_is_for(k: int) -> None:
     assert k * perplexity(Y, eta_for(Y, SHARP / k)) == pytest.approx(SHARP, rel=1e-3)
 
 
-def test_power_by_the_number_of_clusters_and_of_rows_in_them() -> None:
+def test_power_by_the_number_of_rows_in_a_cluster() -> None:
     assert settled(GIVEN, (5000, 300), 10)["power"] == 1  # until `power_of_sizes` has looked at labels
-    assert settled(GIVEN, (5000, 300), 102)["power"] == SHARPER
     faces, objects = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (7200, 32, 32), 100)
     assert (faces["label_affinity"], faces["power"]) == ("gram", 2)
     assert (objects["label_affinity"], objects["power"]) == ("coefficients", 1)
@@ -93,6 +92,15 @@ def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
     found.save(tmp_path / "m")
     again = PRODSC.load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(X), found.labels_)
+
+
+def test_few_rows_to_a_cluster_tell_nothing_of_sizes(monkeypatch) -> None:
+    """A sharp affinity of few rows falls into pieces; its labels must not decide anything."""
+    monkeypatch.setattr("prodsc.methods.pro_dsc.power_of_sizes", lambda labels: SHARPER)
+    X = load_digits().data[:300]
+    small = {"epochs": 2, "hidden_size": 16, "n_components": 8, "keep": "last"}
+    assert PRODSC(9, **small).fit(X).settled_["power"] == SHARPER
+    assert PRODSC(10, **small).fit(X).settled_["power"] == 1
 
 
 def test_images_with_nothing_set(faces, tmp_path) -> None:

@@ -28,9 +28,9 @@ LOOKED_AT = 1024  # rows by whose perplexity eta is found
 SHARP = 0.25  # of the rows of a cluster express a row at first; with all of them P soon becomes uniform and stays so
 SMALL = 20  # rows to a cluster, up to which so few express a row that their graph falls apart: then cosines, squared
 SQUARED = 2.0
-NEAREST = 4  # rows that count in the affinity of coefficients, as in a graph of nearest neighbours
-MANY = 32  # clusters, from which on unrelated rows outweigh those of one cluster in |YY'|
+NEAREST = 8  # rows that count in the affinity of coefficients, as in a graph of nearest neighbours
 SHARPER = 8.0  # power of an affinity that lets clusters be of any size
+ROWS_TO_TELL = 32  # in a cluster, without which a sharp affinity falls into pieces that tell nothing
 EVEN, ALIKE = 0.9, 0.8  # sizes, and labels by two affinities: below both, sizes differ so much that it matters
 OUTLIERS = 0.4  # evenness below which a few rows were only cut off
 
@@ -55,7 +55,6 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
     affinity = given["label_affinity"]
     if affinity == AUTO:
         affinity = "coefficients" if whitened and not small else "gram"
-    gram = affinity == "gram"
     steps = min(WHITENED_STEPS, -(-CLUSTER_STEPS // k)) if whitened else STEPS + STEPS_PER_CLUSTER * k
     values = {
         "encoder": encoder,
@@ -66,7 +65,7 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
         "learning_rate": 1e-2 if whitened else 1e-3,
         "eigensolver": "remembered" if whitened else "exact",
         "label_affinity": affinity,
-        "power": (SQUARED if whitened else SHARPER if k >= MANY else 1.0) if gram else 1.0,
+        "power": SQUARED if whitened and affinity == "gram" else 1.0,
         "neighbour_views": 0 if of_pixels else auto_neighbours(n, k),
         "keep": "last" if of_pixels else "best",
         "epochs": _epochs(steps, n, batch),

@@ -243,7 +243,7 @@ PARAMETERS = (
     _positive(
         "power",
         "to which entries of the affinity are raised: larger is cleaner, and clusters may differ in size; auto: 1, 8 "
-        "if sizes differ much or k is 32 or more; if whitened 2, or such that 4 rows count",
+        "if sizes differ much; if whitened 2, or such that 8 rows count",
         also="auto",
     ),
     _not_negative("smoothing", "of the shares of the subspaces in a row: larger is more even"),

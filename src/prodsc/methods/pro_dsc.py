@@ -42,7 +42,7 @@ from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
 from prodsc.methods.building import Settings, build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
-from prodsc.methods.defaults import AUTO, NEAREST, SHARP, eta_for, power_of_sizes, settled
+from prodsc.methods.defaults import AUTO, NEAREST, ROWS_TO_TELL, SHARP, eta_for, power_of_sizes, settled
 from prodsc.methods.number import k_of_rows
 from prodsc.methods.views import MOST, Views
 from prodsc.nn import Network, used_dtype
@@ -315,13 +315,13 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         """From what was learned, if the shape of the data did not settle it."""
         if self.power != AUTO or self.settings_.power != 1 or self.n_clusters_ == 1:
             return
-        if self.settings_.label_affinity == "gram":
-            some = landmarks[:: -(-len(landmarks) // SIZED)]
+        some = landmarks[:: -(-len(landmarks) // SIZED)]
+        if self.settings_.label_affinity == "gram" and len(some) >= ROWS_TO_TELL * self.n_clusters_:
             partition = partial(spectral_partition, n_clusters=self.n_clusters_, n_init=self.n_init, seed=self.seed_)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
                 self._agreed(power=power_of_sizes(lambda p: partition(Sharpened(GramKernel(some), p)).labels(some)))
-        elif self.settings_.start == "whitened":
+        if self.settings_.label_affinity == "coefficients" and self.settings_.start == "whitened":
             sparse = eta_for(landmarks, NEAREST / len(landmarks))  # P to this power is P of a smaller eta
             self._agreed(power=max(1.0, self.settings_.eta / sparse))
 
