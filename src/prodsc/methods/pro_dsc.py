@@ -320,7 +320,9 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             partition = partial(spectral_partition, n_clusters=self.n_clusters_, n_init=self.n_init, seed=self.seed_)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
-                self._agreed(power=power_of_sizes(lambda p: partition(Sharpened(GramKernel(some), p)).labels(some)))
+                self._agreed(
+                    power=power_of_sizes(lambda p: partition(Sharpened(self._plain_kernel(some), p)).labels(some))
+                )
         if self.settings_.label_affinity == "coefficients" and self.settings_.start == "whitened":
             sparse = eta_for(landmarks, NEAREST / len(landmarks))  # P to this power is P of a smaller eta
             self._agreed(power=max(1.0, self.settings_.eta / sparse))
@@ -368,7 +370,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         Y = torch.cat([*self._outputs(self.network_.y, rows.chunks(watched))])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
-            labels = spectral_partition(self._kernel(Y), self.n_clusters_, 1, self.seed_).labels(Y)
+            labels = spectral_partition(self._plain_kernel(Y), self.n_clusters_, 1, self.seed_).labels(Y)
         return metrics.agreement_beyond_chance(labels, near), self.n_clusters_ * perplexity(Y, self.settings_.eta)
 
     def _relation(self, rows: np.ndarray) -> Tensor:
@@ -444,10 +446,13 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return Known(self._relation(chosen), self._links.among(chosen).codes(len(chosen)))
 
     def _kernel(self, landmarks: Tensor) -> Kernel:
-        gram = self.settings_.label_affinity == "gram"
-        kernel: Kernel = GramKernel(landmarks) if gram else self._coefficient_kernel(landmarks)
-        power = self.settings_.power
+        kernel, power = self._plain_kernel(landmarks), self.settings_.power
         return kernel if power == 1 else Sharpened(kernel, power)
+
+    def _plain_kernel(self, landmarks: Tensor) -> Kernel:
+        """Not sharpened: looks during training see too few rows for that."""
+        gram = self.settings_.label_affinity == "gram"
+        return GramKernel(landmarks) if gram else self._coefficient_kernel(landmarks)
 
     def _coefficient_kernel(self, landmarks: Tensor) -> CoefficientKernel:
         return CoefficientKernel(
