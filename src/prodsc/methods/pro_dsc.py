@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -309,30 +308,31 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     def _settle_eta(self, rows: Rows) -> None:
         """From the whitened features, which do not change: a resumed fit finds the same eta."""
         some = np.linspace(0, len(rows) - 1, min(len(rows), self.settings_.batch_size)).astype(np.int64)
-        self._agreed(eta=eta_for(normalize(self._encoded(rows.chunks(some))), SHARP / self.n_clusters_))
+        self._agreed("eta", eta_for(normalize(self._encoded(rows.chunks(some))), SHARP / self.n_clusters_))
 
     def _settle_power(self, landmarks: Tensor) -> None:
         """From what was learned, if the shape of the data did not settle it."""
-        if self.power != AUTO or self.settings_.power != 1 or self.n_clusters_ == 1:
+        p, k = self.settings_, self.n_clusters_
+        if self.power != AUTO or p.power != 1 or k == 1:
             return
         some = landmarks[:: -(-len(landmarks) // SIZED)]
-        if self.settings_.label_affinity == "gram" and len(some) >= ROWS_TO_TELL * self.n_clusters_:
-            partition = partial(spectral_partition, n_clusters=self.n_clusters_, n_init=self.n_init, seed=self.seed_)
+
+        def labels(power: float) -> np.ndarray:
+            return spectral_partition(Sharpened(GramKernel(some), power), k, self.n_init, self.seed_).labels(some)
+
+        if p.label_affinity == "coefficients" and p.start == "whitened":
+            sparse = eta_for(landmarks, NEAREST / len(landmarks))  # P to a power is P of a smaller eta
+            self._agreed("power", max(1.0, p.eta / sparse))
+        elif p.label_affinity == "gram" and len(some) >= ROWS_TO_TELL * k:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
-                self._agreed(
-                    power=power_of_sizes(lambda p: partition(Sharpened(self._plain_kernel(some), p)).labels(some))
-                )
-        if self.settings_.label_affinity == "coefficients" and self.settings_.start == "whitened":
-            sparse = eta_for(landmarks, NEAREST / len(landmarks))  # P to this power is P of a smaller eta
-            self._agreed(power=max(1.0, self.settings_.eta / sparse))
+                self._agreed("power", power_of_sizes(labels))
 
-    def _agreed(self, **values: float) -> None:
-        """Use values that depend on the data, the same on every rank."""
-        for name, value in values.items():
-            shared = torch.tensor(value, dtype=torch.float64)
-            ranks.agree(shared)
-            self._use(self.settled_ | {name: float(shared)})
+    def _agreed(self, name: str, value: float) -> None:
+        """Use a value that depends on the data, the same on every rank."""
+        shared = torch.tensor(value, dtype=torch.float64)
+        ranks.agree(shared)
+        self._use(self.settled_ | {name: float(shared)})
 
     def _near(self, rows: Rows, phase: Phase, t: int, X: Tensor) -> Tensor | None:
         """What Y of a joint step comes from: neighbours of this rank's share; rows of which something is known stay."""
