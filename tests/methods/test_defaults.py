@@ -71,13 +71,15 @@ HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.
     ("dense", "sharp", "power"),
     [
         (np.arange(100) % 3, TENTHS, SHARPER),
+        (np.roll(TENTHS, 50), np.roll(TENTHS, 9), 1.0),  # neighbours agree on both: the sharp one may follow noise
         (TENTHS, TENTHS, 1.0),  # they agree: nothing to choose
         (np.arange(100) % 2, HALVES, 1.0),  # they do not, but sizes are no reason
         (HALVES, (np.arange(100) == 0).astype(int), 1.0),  # an outlier is no cluster
     ],
 )
 def test_power_by_sizes(dense, sharp, power) -> None:
-    assert power_of_sizes(lambda p: dense if p == 1 else sharp) == power
+    near = (np.arange(100)[:, None] + [1, 2]) % 100
+    assert power_of_sizes(lambda p: dense if p == 1 else sharp, near) == power
 
 
 def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
@@ -96,7 +98,7 @@ def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
 
 def test_few_rows_to_a_cluster_tell_nothing_of_sizes(monkeypatch) -> None:
     """A sharp affinity of few rows falls into pieces; its labels must not decide anything."""
-    monkeypatch.setattr("prodsc.methods.pro_dsc.power_of_sizes", lambda labels: SHARPER)
+    monkeypatch.setattr("prodsc.methods.pro_dsc.power_of_sizes", lambda labels, near: SHARPER)
     X = load_digits().data[:300]
     small = {"epochs": 2, "hidden_size": 16, "n_components": 8, "keep": "last"}
     assert PRODSC(9, **small).fit(X).settled_["power"] == SHARPER

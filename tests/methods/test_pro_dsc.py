@@ -247,6 +247,7 @@ def test_conv_is_pre_trained_on_reconstruction(pictures):
 
 def test_any_module_as_encoder(pictures):
     X, y = pictures
+    torch.manual_seed(0)
     module = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Tanh())
     before = module[1].weight.clone()
     model = PRODSC(3, encoder=module, **SMALL).fit(X)

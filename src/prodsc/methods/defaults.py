@@ -32,6 +32,7 @@ NEAREST = 8  # rows that count in the affinity of coefficients, as in a graph of
 SHARPER = 8.0  # power of an affinity that lets clusters be of any size
 ROWS_TO_TELL = 32  # in a cluster, without which a sharp affinity falls into pieces that tell nothing
 EVEN, ALIKE = 0.9, 0.8  # sizes, and labels by two affinities: below both, sizes differ so much that it matters
+TORN, GAIN = 0.87, 0.03  # agreement of neighbours below which clusters are torn, and a gain that is no noise
 OUTLIERS = 0.4  # evenness below which a few rows were only cut off
 
 
@@ -84,15 +85,17 @@ def eta_for(Y: Rows, share: float) -> float:
     return (low * high) ** 0.5
 
 
-def power_of_sizes(labels: Callable[[float], np.ndarray]) -> float:
-    """The power of an affinity, from the `labels` that two powers give.
+def power_of_sizes(labels: Callable[[float], np.ndarray], near: np.ndarray) -> float:
+    """The power of an affinity, from the `labels` that two powers give, and the nearest rows of each row.
 
     A dense affinity prefers clusters of like size and is blind to others; a sharp one is not, but follows noise. Where
-    they tell of different clusters, and those of the sharp one differ in size, the dense one has cut large ones up.
+    they tell of different clusters, and those of the sharp one differ in size, the dense one may have cut large ones
+    up: through their midst, so that neighbours disagree on its labels, and clearly less on those of the sharp one.
     """
     dense, sharp = labels(1.0), labels(SHARPER)
     uneven = OUTLIERS < metrics.evenness(sharp) < EVEN and metrics.nmi(dense, sharp) < ALIKE
-    return SHARPER if uneven else 1.0
+    before, after = (metrics.agreement_beyond_chance(labels, near) for labels in (dense, sharp))
+    return SHARPER if uneven and before < TORN and after > before + GAIN else 1.0
 
 
 def _epochs(steps: int, n: int, batch: int) -> int:

@@ -310,12 +310,13 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         some = np.linspace(0, len(rows) - 1, min(len(rows), self.settings_.batch_size)).astype(np.int64)
         self._agreed("eta", eta_for(normalize(self._encoded(rows.chunks(some))), SHARP / self.n_clusters_))
 
-    def _settle_power(self, landmarks: Tensor) -> None:
+    def _settle_power(self, landmarks: Tensor, rows: Rows, chosen: np.ndarray) -> None:
         """From what was learned, if the shape of the data did not settle it."""
         p, k = self.settings_, self.n_clusters_
         if self.power != AUTO or p.power != 1 or k == 1:
             return
-        some = landmarks[:: -(-len(landmarks) // SIZED)]
+        every = -(-len(landmarks) // SIZED)
+        some = landmarks[::every]
 
         def labels(power: float) -> np.ndarray:
             return spectral_partition(Sharpened(GramKernel(some), power), k, self.n_init, self.seed_).labels(some)
@@ -324,9 +325,11 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             sparse = eta_for(landmarks, NEAREST / len(landmarks))  # P to a power is P of a smaller eta
             self._agreed("power", max(1.0, p.eta / sparse))
         elif p.label_affinity == "gram" and len(some) >= ROWS_TO_TELL * k:
+            X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[::every])])
+            near = nearest_neighbours(X, MOST).cpu().numpy()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
-                self._agreed("power", power_of_sizes(labels))
+                self._agreed("power", power_of_sizes(labels, near))
 
     def _agreed(self, name: str, value: float) -> None:
         """Use a value that depends on the data, the same on every rank."""
@@ -401,7 +404,7 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         both = zip(*self._outputs(self._y_and_z, rows.chunks(chosen)), strict=True)
         landmarks, Z = map(torch.cat, both)
         ranks.agree(landmarks, Z)
-        self._settle_power(landmarks)
+        self._settle_power(landmarks, rows, chosen)
         partition = spectral_partition(
             self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_, self._known(chosen)
         )
