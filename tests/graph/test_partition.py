@@ -4,11 +4,23 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from scipy.optimize import brentq
+from scipy.special import entr, softmax
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from prodsc.graph import CoefficientKernel, GramKernel, Sharpened, condensed, spectral_labels, spectral_partition
-from prodsc.graph.partition import RIDGE
+from prodsc.graph import (
+    CoefficientKernel,
+    GramKernel,
+    NeighbourKernel,
+    Sharpened,
+    condensed,
+    eigengap,
+    spectral_labels,
+    spectral_partition,
+)
+from prodsc.graph.kernels import COUNT, REACH, SPREAD
+from prodsc.graph.partition import RIDGE, leading_eigenvectors
 from prodsc.metrics import accuracy
 from prodsc.selfexpression import self_expression
 
@@ -26,6 +38,7 @@ KERNELS = {
     "sharpened": lambda Y: Sharpened(GramKernel(Y), 4.0),
     "softmax": lambda Y: CoefficientKernel(Y, 0.2, 1),
     "sinkhorn": lambda Y: CoefficientKernel(Y, 0.2, 4),
+    "neighbours": NeighbourKernel,
 }
 
 
@@ -34,14 +47,36 @@ def _reference_affinity(name, Y):
         return (Y @ Y.T) ** 4
     if name == "gram":
         return (Y @ Y.T).abs()
+    if name == "neighbours":
+        return _neighbours(Y)
     return self_expression(Y, 0.2, "sinkhorn", 1 if name == "softmax" else 4).A
+
+
+def _neighbours(Y):
+    """Row by row in float64: the eta at which the entropy over the nearest is log(COUNT)."""
+    S = (Y.double() @ Y.double().T).abs().numpy()
+    P = np.zeros_like(S)
+    for i in range(len(S)):
+        near = [j for j in np.argsort(-S[i], kind="stable") if j != i][: REACH * COUNT]
+
+        def count_beyond(eta, K=S[i, near]):
+            return entr(softmax(K / eta)).sum() - np.log(COUNT)
+
+        low, high = SPREAD
+        eta = low if count_beyond(low) > 0 else high if count_beyond(high) < 0 else brentq(count_beyond, low, high)
+        P[i, near] = softmax(S[i, near] / eta)
+    return torch.from_numpy((P + P.T) / 2).float()
+
+
+def _normalised(W):
+    W = W.double().numpy()
+    scale = 1 / np.sqrt(W.sum(1))
+    return scale[:, None] * W * scale
 
 
 def _reference_labels(W, k):
     """Normalised Laplacian, k eigenvectors, rows normalised, k-means: all dense, in float64."""
-    W = W.double().numpy()
-    scale = 1 / np.sqrt(W.sum(1))
-    _, vectors = np.linalg.eigh(np.eye(len(W)) - scale[:, None] * W * scale)
+    _, vectors = np.linalg.eigh(np.eye(len(W)) - _normalised(W))
     U = vectors[:, :k]
     U /= np.linalg.norm(U, axis=1, keepdims=True)
     return KMeans(k, n_init=10, random_state=0).fit(U).labels_
@@ -80,6 +115,24 @@ def test_a_row_is_labelled_on_its_own(name):
     alone = np.concatenate([partition.labels(row[None]) for row in new])
     np.testing.assert_array_equal(together, alone)
     assert adjusted_rand_score(y, together) > 0.9
+
+
+def test_a_new_row_counts_as_one_more_landmark():
+    Y, _ = lines(n_per_class=60, noise=0.3)
+    expected = _neighbours(Y)[-1, :-1]
+    found = NeighbourKernel(Y[:-1]).rows(Y[-1:])[0]
+    torch.testing.assert_close(found, expected, atol=2e-3, rtol=0.05)  # others keep the eta they had
+
+
+def test_as_many_rows_count_for_a_lonely_row_as_in_a_crowd():
+    Y, _ = lines(n_per_class=100, noise=0.05)
+    far = torch.nn.functional.normalize(torch.cat([Y, torch.ones(1, 8)]))
+    kernel = NeighbourKernel(far)
+    of_row = {name: K.matrix() for name, K in (("own", kernel), ("one", CoefficientKernel(far, 0.01, 1)))}
+    degrees = {name: A.sum(1)[-1] / A.sum(1).mean() for name, A in of_row.items()}
+    assert degrees["own"] > 0.4
+    assert kernel.etas[-1] > 3 * kernel.etas[:-1].median()
+    assert (of_row["own"] > 0).float().sum(1).min() >= REACH * COUNT
 
 
 def test_landmarks_stand_for_the_rest():
@@ -141,6 +194,38 @@ def test_labels_of_a_given_affinity_are_its_components(form):
         order = np.argsort(np.argsort([-n for n in sizes]))
         labels = spectral_labels(form((W + W.T) / 2), len(sizes), n_init=5, seed=0)
         np.testing.assert_array_equal(labels, np.repeat(order, sizes))
+
+
+def test_a_dense_affinity_of_zeros_is_solved_as_a_sparse_one(monkeypatch):
+    draw = np.random.default_rng(0)
+    W = torch.block_diag(*(torch.from_numpy(draw.random((30, 30)) + 0.5).float() for _ in range(12)))
+    W = (W + W.T) / 2
+    W[0, 30] = W[30, 0] = 0.1
+    sparse = leading_eigenvectors(W, 13)
+    monkeypatch.setattr("prodsc.graph.partition.SPARSE", 0.0)
+    dense = leading_eigenvectors(W, 13)
+    torch.testing.assert_close(sparse[0], dense[0])
+    torch.testing.assert_close(sparse[1].sort().values, dense[1].sort().values, atol=1e-5, rtol=0)
+    assert sparse[2].dtype == torch.float32
+    spans = [found[2][:, found[1].argsort(descending=True)[:12]] for found in (sparse, dense)]
+    torch.testing.assert_close(spans[0] @ spans[0].T, spans[1] @ spans[1].T, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("k", [3, 20])
+def test_the_eigengap_is_widest_at_the_number_of_clusters(k):
+    Y, _ = lines(n_per_class=30, k=k, d=k, noise=0.1 / np.sqrt(k))
+    values = np.linalg.eigvalsh(_normalised(_neighbours(Y)))[::-1]
+    tenth = max(1, k // 10)
+    naive = 1 - (1 - values[k - tenth : k]).mean() / (1 - values[k : k + tenth]).mean()
+    kernel = NeighbourKernel(Y)
+    assert eigengap(kernel, k) == pytest.approx(naive, abs=1e-3)
+    assert eigengap(kernel, k) > 0.5 > max(eigengap(kernel, k - 1), eigengap(kernel, k + 3 + k // 10))
+
+
+def test_more_parts_than_clusters_have_no_eigengap():
+    """Nothing says which of them belong together."""
+    apart = GramKernel(torch.eye(8).repeat(5, 1))
+    assert [eigengap(apart, k) for k in (4, 8)] == [0, pytest.approx(1, abs=1e-5)]
 
 
 def test_more_pieces_than_clusters_are_told_of():

@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits
 
 from prodsc import PRODSC
 from prodsc.errors import ParameterError
+from prodsc.graph import Sharpened
 from prodsc.methods.defaults import SHARP, SHARPER, eta_for, power_of_sizes, settled
 from prodsc.methods.registry import make
 from prodsc.metrics import accuracy
@@ -47,7 +48,7 @@ def test_what_is_given_stays_and_others_follow_it() -> None:
     found = settled(GIVEN | {"start": "whitened", "encoder": "none", "batch_size": 500}, (1000, 20), 4)
     assert "batch_size" not in found
     assert "start" not in found
-    assert (found["epochs"], found["label_affinity"]) == (150, "coefficients")
+    assert (found["epochs"], found["label_affinity"]) == (150, "neighbours")
 
 
 @pytest.mark.parametrize("k", [3, 10])
@@ -60,8 +61,22 @@ def test_power_by_the_number_of_rows_in_a_cluster() -> None:
     assert settled(GIVEN, (5000, 300), 10)["power"] == 1  # until `power_of_sizes` has looked at labels
     faces, objects = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (7200, 32, 32), 100)
     assert (faces["label_affinity"], faces["power"]) == ("gram", 2)
-    assert (objects["label_affinity"], objects["power"]) == ("coefficients", 1)
+    assert (objects["label_affinity"], objects["power"]) == ("neighbours", 1)  # until `eigengap` has looked at them
     assert settled(GIVEN | {"label_affinity": "coefficients"}, (400, 32, 32), 40)["power"] == 1
+
+
+@pytest.mark.parametrize("better", [1.0, 2.0])
+def test_power_of_neighbours_by_their_eigengap(better, monkeypatch) -> None:
+    def gap(kernel: Sharpened, k: int) -> float:
+        assert k == 3
+        return float(kernel.power == better)
+
+    monkeypatch.setattr("prodsc.methods.pro_dsc.eigengap", gap)
+    X = load_digits(n_class=3).images[:60]
+    small = {"encoder": "conv", "channels": (4,), "kernel_sizes": (3,), "pretrain_epochs": 1, "epochs": 2}
+    model = PRODSC(3, label_affinity="neighbours", **small).fit(X)
+    assert model.settled_["power"] == better
+    assert PRODSC(3, label_affinity="neighbours", power=3.0, **small).fit(X).settings_.power == 3.0
 
 
 HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.arange(100) >= 95)

@@ -179,7 +179,7 @@ def test_every_list_of_terms_trains(regulariser, anti_collapse, blobs):
     assert np.isfinite(model.history_["self_expression"][-1])
 
 
-@pytest.mark.parametrize("label_affinity", ["gram", "coefficients"])
+@pytest.mark.parametrize("label_affinity", ["gram", "coefficients", "neighbours"])
 @pytest.mark.parametrize(("normaliser", "half_steps"), [("softmax", 1), ("sinkhorn", 2), ("sinkhorn", 5)])
 @pytest.mark.parametrize("form", ["symmetric", "directed"])
 def test_every_variant_labels_training_rows_as_predict_does(label_affinity, normaliser, half_steps, form, blobs):
@@ -326,7 +326,10 @@ def test_other_columns_at_predict(blobs, fitted):
 # ---- save and load -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", [{}, {"label_affinity": "coefficients"}, {"power": 3.0}, {"scaling": "standard"}])
+@pytest.mark.parametrize(
+    "variant",
+    [{}, {"label_affinity": "coefficients"}, {"label_affinity": "neighbours"}, {"power": 3.0}, {"scaling": "standard"}],
+)
 def test_a_loaded_model_does_the_same(variant, blobs, tmp_path):
     X, _ = blobs
     model = PRODSC(3, **variant, **SMALL).fit(pd.DataFrame(X, columns=[f"c{i}" for i in range(12)]))

@@ -1,13 +1,14 @@
 """LABELS: affinities of rows with landmarks, spectral clustering of the landmarks, labels for every other row."""
 
 from prodsc.graph.confidence import calibrated, neighbour_agreement
-from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel, Sharpened
+from prodsc.graph.kernels import CoefficientKernel, GramKernel, Kernel, NeighbourKernel, Sharpened
 from prodsc.graph.neighbours import nearest_neighbours, nearest_of, strongest_directions
 from prodsc.graph.outliers import Expression, expressing, quantiles
 from prodsc.graph.partition import (
     Known,
     Partition,
     condensed,
+    eigengap,
     largest_first,
     spectral_labels,
     spectral_partition,
@@ -19,10 +20,12 @@ __all__ = [
     "GramKernel",
     "Kernel",
     "Known",
+    "NeighbourKernel",
     "Partition",
     "Sharpened",
     "calibrated",
     "condensed",
+    "eigengap",
     "expressing",
     "largest_first",
     "nearest_neighbours",

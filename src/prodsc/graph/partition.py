@@ -25,6 +25,11 @@ from prodsc.linalg import largest_eigenvectors
 from prodsc.types import Affinity, Rows, Square
 
 RESTARTS = 100  # of ARPACK when a tolerance is enough; one that stalls would go on for an hour
+SPARSE = 0.1  # of the entries of an affinity, below which products with it are made without the others
+NEGLIGIBLE = 1e-8  # an error of eigenvalues, relative
+SEPARATE = 1e-9  # normalised affinity below which rows have nothing to do with each other
+DENSE_BELOW = 256  # rows, up to which a sparse matrix is as well a dense one
+PIECES = 1e-5  # eigenvalues below it are those of separate parts
 RIDGE = 1e-3  # of the mean square of an affinity: `condensed` then says of other rows what it says of landmarks
 CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
 
@@ -113,13 +118,16 @@ def _warn_of_pieces(W: scipy.sparse.sparray, n_clusters: int) -> None:
 def leading_eigenvectors(
     W: Affinity | scipy.sparse.sparray, k: int, tolerance: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Degrees of W, and the k largest eigenvalues of D^-1/2 W D^-1/2 with their vectors: the largest first for a dense
-    W and last for a sparse one, whose `tolerance` is relative (0: to the last digit)."""
+    """Degrees of W, and the k largest eigenvalues of D^-1/2 W D^-1/2 with their vectors, in descending or (of a sparse
+    W) ascending order. `tolerance` is that of a sparse one, relative (0: to the last digit)."""
     if not isinstance(W, Tensor):
         found = _sparse_eigenvectors(W, k, tolerance) if k < W.shape[0] - 1 else None  # ARPACK wants k well below n
         if found is not None:
             return found
         W = torch.from_numpy(W.toarray())
+    elif W.device.type == "cpu" and W.count_nonzero() < SPARSE * W.numel():
+        found = leading_eigenvectors(scipy.sparse.csr_array(W.numpy()), k, tolerance or NEGLIGIBLE)
+        return found[0].to(W), found[1].to(W), found[2].to(W)
     degrees = W.sum(1).clamp_min(torch.finfo(W.dtype).tiny)
     values, vectors = largest_eigenvectors(normalised(W, degrees), k)
     return degrees, values.to(W), vectors.to(W)
@@ -131,18 +139,54 @@ def laplacian_eigenvalues(kernel: Kernel, most: int) -> np.ndarray:
     return np.sort(1 - values.double().cpu().numpy())
 
 
+def eigengap(kernel: Kernel, k: int) -> float:
+    """How clearly the landmarks fall into k clusters: 1 for k separate parts, 0 for more, else how much smaller the
+    last of the k eigenvalues of I - D^-1/2 W D^-1/2 are than the next ones. A tenth of k of each are looked at, as the
+    gap at k itself is noise where k is large."""
+    some = max(1, k // 10)
+    values = laplacian_eigenvalues(kernel, k + some)
+    last, next_ones = values[k - some : k].mean(), values[k:].mean()
+    return 0.0 if next_ones < PIECES else float(1 - last / next_ones)
+
+
 def _sparse_eigenvectors(W: scipy.sparse.sparray, k: int, tolerance: float) -> tuple[Tensor, Tensor, Tensor] | None:
-    """`leading_eigenvectors` by ARPACK, or None when it stalls: many eigenvalues near 1, a graph nearly in pieces."""
+    """`leading_eigenvectors` of each piece of the graph, the largest of all, or None when ARPACK stalls.
+
+    Every piece has an eigenvalue 1, and of one that is there many times ARPACK may find but a few.
+    """
     degrees = np.maximum(np.asarray(W.sum(axis=1)).ravel(), np.finfo(np.float64).tiny)
     scale = scipy.sparse.diags_array(degrees**-0.5)
-    start = np.random.default_rng(0).standard_normal(len(degrees))  # ARPACK would draw from the global state
+    N = scipy.sparse.csr_array(scale @ W @ scale)
+    N.data[N.data < SEPARATE] = 0.0
+    N.eliminate_zeros()
+    _, piece = scipy.sparse.csgraph.connected_components(N, directed=False)
+    pieces = np.split(np.argsort(piece, kind="stable"), np.cumsum(np.bincount(piece))[:-1])
+    found = []
+    for rows in pieces:
+        of_piece = _of_connected(N[rows][:, rows], k, tolerance)
+        if of_piece is None:
+            return None
+        found += [(value, rows, vector) for value, vector in zip(of_piece[0], of_piece[1].T, strict=True)]
+    found = sorted(found, key=lambda pair: pair[0])[-k:]
+    vectors = np.zeros((len(degrees), k))
+    for column, (_, rows, vector) in enumerate(found):
+        vectors[rows, column] = vector
+    return torch.from_numpy(degrees), torch.tensor([value for value, *_ in found]), torch.from_numpy(vectors)
+
+
+def _of_connected(N: scipy.sparse.csr_array, k: int, tolerance: float) -> tuple[np.ndarray, np.ndarray] | None:
+    """Eigenvalues, ascending, and eigenvectors, or None when ARPACK stalls: a graph nearly in pieces."""
+    n = N.shape[0]
+    if n <= max(DENSE_BELOW, k + 1):  # ARPACK wants k well below n
+        values, vectors = np.linalg.eigh(N.toarray())
+        return values[-k:], vectors[:, -k:]
+    start = np.random.default_rng(0).standard_normal(n)  # ARPACK would draw from the global state
     try:
-        values, vectors = scipy.sparse.linalg.eigsh(
-            scale @ W @ scale, k, which="LA", v0=start, tol=tolerance, maxiter=RESTARTS if tolerance else None
+        return scipy.sparse.linalg.eigsh(
+            N, k, which="LA", v0=start, tol=tolerance, maxiter=RESTARTS if tolerance else None
         )
     except scipy.sparse.linalg.ArpackNoConvergence:
         return None
-    return torch.from_numpy(degrees), torch.from_numpy(values), torch.from_numpy(vectors)
 
 
 @dataclass(frozen=True)

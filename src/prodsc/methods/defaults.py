@@ -26,9 +26,8 @@ ETAS = (1e-3, 1.0)  # between which eta is looked for
 HALVINGS = 20
 LOOKED_AT = 1024  # rows by whose perplexity eta is found
 SHARP = 0.25  # of the rows of a cluster express a row at first; with all of them P soon becomes uniform and stays so
-SMALL = 20  # rows to a cluster, up to which so few express a row that their graph falls apart: then cosines, squared
+SMALL = 20  # rows to a cluster, up to which a graph of eight neighbours leaves it: then cosines, squared
 SQUARED = 2.0
-NEAREST = 8  # rows that count in the affinity of coefficients, as in a graph of nearest neighbours
 SHARPER = 8.0  # power of an affinity that lets clusters be of any size
 ROWS_TO_TELL = 32  # in a cluster, without which a sharp affinity falls into pieces that tell nothing
 EVEN, ALIKE = 0.9, 0.8  # sizes, and labels by two affinities: below both, sizes differ so much that it matters
@@ -40,7 +39,7 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
     """A value for each of the given parameters that is "auto" and that the shape of the data settles.
 
     gamma is not among them, since it depends on theory (`used_gamma`), nor eta of a whitened start, since it depends
-    on what the features are (`eta_for`). power may be another after training (`power_of_sizes`).
+    on what the features are (`eta_for`). power may be another after training.
     """
     n = shape[0]
     encoder = given["encoder"]
@@ -55,7 +54,7 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
     small = n <= SMALL * k
     affinity = given["label_affinity"]
     if affinity == AUTO:
-        affinity = "coefficients" if whitened and not small else "gram"
+        affinity = "neighbours" if whitened and not small else "gram"
     steps = min(WHITENED_STEPS, -(-CLUSTER_STEPS // k)) if whitened else STEPS + STEPS_PER_CLUSTER * k
     values = {
         "encoder": encoder,

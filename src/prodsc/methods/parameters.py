@@ -22,7 +22,7 @@ from prodsc.training.guard import ON_COLLAPSE
 ENCODERS = ("auto", "mlp", "conv", "none")
 ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
 REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
-LABEL_AFFINITIES = ("auto", "gram", "coefficients")
+LABEL_AFFINITIES = ("auto", "gram", "coefficients", "neighbours")
 HEADS = ("separate", "shared")
 CODE_GRAPHS = ("neighbours", "coefficients")
 KEEPS = ("auto", "best", "last")
@@ -196,7 +196,8 @@ PARAMETERS = (
     _choice(
         "label_affinity",
         LABEL_AFFINITIES,
-        "what is clustered: |YY'| (gram) or A (coefficients); auto: gram, or if whitened coefficients",
+        "what is clustered: |YY'| (gram), A (coefficients), or A with an eta of its own for each row, so that 8 others "
+        "count (neighbours); auto: gram, or if whitened neighbours",
     ),
     _count("max_landmarks", 2, "rows clustered exactly; beyond it the others are labelled by extension"),
     _count("n_init", 1, "starts of k-means"),
@@ -243,7 +244,7 @@ PARAMETERS = (
     _positive(
         "power",
         "to which entries of the affinity are raised: larger is cleaner, and clusters may differ in size; auto: 1, 8 "
-        "if sizes differ much; if whitened 2, or such that 8 rows count",
+        "if sizes differ much; of neighbours 1 or 2; if whitened 2",
         also="auto",
     ),
     _not_negative("smoothing", "of the shares of the subspaces in a row: larger is more even"),

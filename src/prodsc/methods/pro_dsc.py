@@ -25,10 +25,12 @@ from prodsc.graph import (
     GramKernel,
     Kernel,
     Known,
+    NeighbourKernel,
     Partition,
     Sharpened,
     calibrated,
     condensed,
+    eigengap,
     expressing,
     nearest_neighbours,
     neighbour_agreement,
@@ -41,7 +43,7 @@ from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
 from prodsc.methods.building import Settings, build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.methods.deep import DeepClusterer
-from prodsc.methods.defaults import AUTO, NEAREST, ROWS_TO_TELL, SHARP, eta_for, power_of_sizes, settled
+from prodsc.methods.defaults import AUTO, ROWS_TO_TELL, SHARP, SQUARED, eta_for, power_of_sizes, settled
 from prodsc.methods.number import k_of_rows
 from prodsc.methods.views import MOST, Views
 from prodsc.nn import Network, used_dtype
@@ -321,9 +323,10 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         def labels(power: float) -> np.ndarray:
             return spectral_partition(Sharpened(GramKernel(some), power), k, self.n_init, self.seed_).labels(some)
 
-        if p.label_affinity == "coefficients" and p.start == "whitened":
-            sparse = eta_for(landmarks, NEAREST / len(landmarks))  # P to a power is P of a smaller eta
-            self._agreed("power", max(1.0, p.eta / sparse))
+        if p.label_affinity == "neighbours" and 2 * k <= len(landmarks):
+            kernel = self._plain_kernel(landmarks)
+            gaps = {power: eigengap(Sharpened(kernel, power), k) for power in (1.0, SQUARED)}
+            self._agreed("power", max(gaps, key=gaps.__getitem__))
         elif p.label_affinity == "gram" and len(some) >= ROWS_TO_TELL * k:
             X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[::every])])
             near = nearest_neighbours(X, MOST).cpu().numpy()
@@ -454,8 +457,12 @@ class PRODSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _plain_kernel(self, landmarks: Tensor) -> Kernel:
         """Not sharpened: looks during training see too few rows for that."""
-        gram = self.settings_.label_affinity == "gram"
-        return GramKernel(landmarks) if gram else self._coefficient_kernel(landmarks)
+        kernels: dict[str, Callable[[Tensor], Kernel]] = {
+            "gram": GramKernel,
+            "coefficients": self._coefficient_kernel,
+            "neighbours": NeighbourKernel,
+        }
+        return kernels[self.settings_.label_affinity](landmarks)
 
     def _coefficient_kernel(self, landmarks: Tensor) -> CoefficientKernel:
         return CoefficientKernel(
