@@ -17,9 +17,8 @@ from sklearn.datasets import load_digits
 from prodsc import PRODSC, metrics
 from prodsc.graph import GramKernel, condensed, spectral_labels, spectral_partition
 from prodsc.graph.affinity import neighbour_graph
-from prodsc.methods.pro_dsc import TELLING, TELLING_OF_CLUSTER
+from prodsc.methods.defaults import landmarks_for
 
-N_LANDMARKS = 4096  # the estimator's default
 SETS = ("subspaces", "digits", "cifar10_efflite0")
 
 
@@ -30,20 +29,16 @@ def known(name: str) -> tuple[torch.Tensor, np.ndarray, int, int]:
     """
     if name == "subspaces":
         X, y = subspaces(10_000, 128, 100, dim=4)
-        return torch.from_numpy(X), y, 100, N_LANDMARKS
+        return torch.from_numpy(X), y, 100, landmarks_for(100)
     X, y = load_digits(return_X_y=True) if name == "digits" else (part[:10_000] for part in shared(name))
-    return PRODSC(10).fit(X)._y(X), y, 10, min(N_LANDMARKS, len(X) // 2)
+    return PRODSC(10).fit(X)._y(X), y, 10, min(landmarks_for(10), len(X) // 2)
 
 
 def clustered(Y: torch.Tensor, k: int, n_landmarks: int, seed: int = 0) -> np.ndarray:
     """Labels as the estimator gives them: all rows as landmarks is exact spectral clustering."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(Y))[:n_landmarks])
-    landmarks = Y[torch.from_numpy(chosen)]
-    partition = spectral_partition(GramKernel(landmarks), k, 10, seed)
-    every = n_landmarks // max(TELLING, TELLING_OF_CLUSTER * k)
-    if every > 1 and n_landmarks < len(Y):
-        partition = condensed(partition, GramKernel(landmarks[::every]))
-    return partition.labels(Y)
+    partition = spectral_partition(GramKernel(Y[torch.from_numpy(chosen)]), k, 10, seed)
+    return (condensed(partition, GramKernel) if n_landmarks < len(Y) else partition).labels(Y)
 
 
 def accuracy_lost(name: str) -> dict[str, float]:
@@ -79,7 +74,7 @@ def labelled(n: int) -> dict[str, float]:
     }
 
 
-def throughput(hidden_size: int, n: int = 2 * N_LANDMARKS, rounds: int = 3) -> float:
+def throughput(hidden_size: int, n: int = 8192, rounds: int = 3) -> float:
     """Rows a second of `predict` over those of the network's forward pass alone (both heads, the same chunks), of a fit
     of more rows than it clusters exactly."""
     X, _ = subspaces(n, 768, 10)

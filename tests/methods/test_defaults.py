@@ -65,13 +65,18 @@ def test_power_by_the_number_of_rows_in_a_cluster() -> None:
     assert settled(GIVEN | {"label_affinity": "coefficients"}, (400, 32, 32), 40)["power"] == 1
 
 
+@pytest.mark.parametrize(("k", "rows"), [(2, 4096), (32, 4096), (40, 5120), (64, 8192), (1000, 8192)])
+def test_more_clusters_have_more_landmarks(k, rows) -> None:
+    assert settled(GIVEN, (100_000, 20), k)["max_landmarks"] == rows
+
+
 @pytest.mark.parametrize("better", [1.0, 2.0])
 def test_power_of_neighbours_by_their_eigengap(better, monkeypatch) -> None:
     def gap(kernel: Sharpened, k: int) -> float:
         assert k == 3
         return float(kernel.power == better)
 
-    monkeypatch.setattr("prodsc.methods.pro_dsc.eigengap", gap)
+    monkeypatch.setattr("prodsc.methods.labelling.eigengap", gap)
     X = load_digits(n_class=3).images[:60]
     small = {"encoder": "conv", "channels": (4,), "kernel_sizes": (3,), "pretrain_epochs": 1, "epochs": 2}
     model = PRODSC(3, label_affinity="neighbours", **small).fit(X)
@@ -113,7 +118,7 @@ def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
 
 def test_few_rows_to_a_cluster_tell_nothing_of_sizes(monkeypatch) -> None:
     """A sharp affinity of few rows falls into pieces; its labels must not decide anything."""
-    monkeypatch.setattr("prodsc.methods.pro_dsc.power_of_sizes", lambda labels, near: SHARPER)
+    monkeypatch.setattr("prodsc.methods.labelling.power_of_sizes", lambda labels, near: SHARPER)
     X = load_digits().data[:300]
     small = {"epochs": 2, "hidden_size": 16, "n_components": 8, "keep": "last"}
     assert PRODSC(9, **small).fit(X).settled_["power"] == SHARPER

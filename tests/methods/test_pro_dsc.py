@@ -200,8 +200,8 @@ def test_landmarks_beyond_max_landmarks(blobs):
 def test_fewer_landmarks_tell_the_labels_of_many_rows(blobs, tmp_path, monkeypatch):
     X, _ = blobs
     many = PRODSC(3, max_landmarks=80, **SMALL).fit(X)
-    monkeypatch.setattr("prodsc.methods.pro_dsc.TELLING", 20)
-    monkeypatch.setattr("prodsc.methods.pro_dsc.TELLING_OF_CLUSTER", 1)
+    monkeypatch.setattr("prodsc.graph.partition.TELLING", 20)
+    monkeypatch.setattr("prodsc.graph.partition.TELLING_OF_CLUSTER", 1)
     few = PRODSC(3, max_landmarks=80, **SMALL).fit(X)
     assert len(few.partition_.kernel.landmarks) == 20
     assert (few.labels_ == many.labels_).mean() > 0.98

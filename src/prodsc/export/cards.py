@@ -146,7 +146,7 @@ def _limits(model: Any, array: np.ndarray) -> list[str]:
         "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "
         "the input shows poorly are clustered poorly: look at the border cases before a decision rests on them.",
     ]
-    landmarks = getattr(model, "max_landmarks", None)
+    landmarks = getattr(getattr(model, "settings_", model), "max_landmarks", None)
     if landmarks is not None and len(array) > landmarks:
         lines.append(
             f"Labels come from {landmarks:,} random rows and are extended to the other {len(array) - landmarks:,}."

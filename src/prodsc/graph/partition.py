@@ -8,7 +8,7 @@ found, fewer can tell of other rows (`condensed`).
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +31,7 @@ SEPARATE = 1e-9  # normalised affinity below which rows have nothing to do with 
 DENSE_BELOW = 256  # rows, up to which a sparse matrix is as well a dense one
 PIECES = 1e-5  # eigenvalues below it are those of separate parts
 RIDGE = 1e-3  # of the mean square of an affinity: `condensed` then says of other rows what it says of landmarks
+TELLING, TELLING_OF_CLUSTER = 1024, 16  # landmarks, at least, that tell the labels of other rows
 CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
 
 
@@ -224,9 +225,13 @@ def spectral_partition(
     )
 
 
-def condensed(partition: Partition, kernel: Kernel) -> Partition:
-    """The same clusters by another kernel of fewer landmarks: least squares put the old ones where they were."""
+def condensed(partition: Partition, kernel_of: Callable[[Rows], Kernel]) -> Partition:
+    """The same clusters by fewer landmarks, as many as are enough to tell: least squares put all where they were."""
     rows = partition.kernel.landmarks
+    every = len(rows) // max(TELLING, TELLING_OF_CLUSTER * len(partition.centres))
+    if every < 2:
+        return partition
+    kernel = kernel_of(rows[::every])
     wanted = torch.cat([partition.embed(chunk) for chunk in chunks(rows)])
     by = torch.cat([kernel.rows(chunk) for chunk in chunks(rows)])
     square = (by.T @ by).double()

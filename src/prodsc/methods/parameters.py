@@ -199,7 +199,12 @@ PARAMETERS = (
         "what is clustered: |YY'| (gram), A (coefficients), or A with an eta of its own for each row, so that 8 others "
         "count (neighbours); auto: gram, or if whitened neighbours",
     ),
-    _count("max_landmarks", 2, "rows clustered exactly; beyond it the others are labelled by extension"),
+    _count(
+        "max_landmarks",
+        2,
+        "rows clustered exactly; beyond it the others are labelled by extension; auto: 4096, or 128k up to 8192",
+        also="auto",
+    ),
     _count("n_init", 1, "starts of k-means"),
     Parameter(
         "random_state",
