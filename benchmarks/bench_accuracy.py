@@ -22,7 +22,6 @@ from prodsc.experiments.recipes import load_recipe
 from prodsc.training import Callback, Training
 
 TIMED = 6  # steps of each phase when the published schedule is not run in full; the first of them is not counted
-WHITENED = {"start": "whitened", "warmup_steps": 0, "learning_rate": 1e-2, "learning_rate_encoder": None, "epochs": 400}
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,8 @@ class Race:
 
 
 def race(name: str) -> Race:
-    if name == "orl":  # ours: what the recipe eyaleb-whitened does, with ORL's own gamma, beta, eta, d
-        recipe = load_recipe("orl").parameters
-        ours = recipe | WHITENED | {"pretrain_epochs": 500}
-        return Race(recipe, 0.84, ours, (100, 200, 300, 400))
+    if name == "orl":
+        return Race(load_recipe("orl").parameters, 0.84, load_recipe("orl-whitened").parameters, (50, 100, 200, 300))
     published = load_recipe("cifar10").parameters | {"scaling": "unit", "epochs": 40}
     return Race(published, 0.77, load_recipe("cifar10-efflite0").parameters, (95, 133, 171, 209, 247, 285))
 

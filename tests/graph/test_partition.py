@@ -20,7 +20,7 @@ from prodsc.graph import (
     spectral_partition,
 )
 from prodsc.graph.kernels import COUNT, REACH, SPREAD
-from prodsc.graph.partition import RIDGE, leading_eigenvectors
+from prodsc.graph.partition import RIDGE, kmeans, leading_eigenvectors
 from prodsc.metrics import accuracy
 from prodsc.selfexpression import self_expression
 
@@ -166,6 +166,29 @@ def test_probabilities_are_largest_at_the_label():
     p = partition.probabilities(Y)
     np.testing.assert_allclose(p.sum(1), 1)
     np.testing.assert_array_equal(p.argmax(1), partition.labels(Y))
+
+
+def test_swaps_mend_what_k_means_leaves():
+    """Any few runs on many clear clusters split some and merge as many."""
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), 20)
+    points = random.uniform(0, 100, (100, 3))[y] + 2 * random.standard_normal((len(y), 3))
+    gains = []
+    for seed in range(3):
+        alone = KMeans(100, n_init=3, random_state=seed).fit(points)
+        centres, inertia = kmeans(points, 100, 3, seed)
+        distances = ((points[:, None] - centres) ** 2).sum(2)
+        assert distances.min(1).sum() == pytest.approx(inertia)
+        np.testing.assert_array_equal(centres, kmeans(points, 100, 3, seed)[0], "the same seed, the same centres")
+        gains.append((inertia / alone.inertia_, accuracy(y, distances.argmin(1)) - accuracy(y, alone.labels_)))
+    assert max(ratio for ratio, _ in gains) <= 1
+    assert np.mean([ratio for ratio, _ in gains]) < 0.97
+    assert np.mean([gain for _, gain in gains]) > 0.005
+
+
+def test_k_means_of_points_that_coincide():
+    with pytest.warns(UserWarning, match="only 3 of n_clusters=5"):
+        assert kmeans(np.repeat(np.eye(3), 4, 0), 5, 3, 0)[1] == pytest.approx(0)
 
 
 def test_canonical_order_is_by_size_then_first_seen():

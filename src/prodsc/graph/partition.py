@@ -32,6 +32,9 @@ DENSE_BELOW = 256  # rows, up to which a sparse matrix is as well a dense one
 PIECES = 1e-5  # eigenvalues below it are those of separate parts
 RIDGE = 1e-3  # of the mean square of an affinity: `condensed` then says of other rows what it says of landmarks
 TELLING, TELLING_OF_CLUSTER = 1024, 16  # landmarks, at least, that tell the labels of other rows
+MISSES = 2  # swaps of k-means that do not help, for each of its starts, after which it is left alone
+SWAP_STEPS = 10  # of k-means, to see whether one helps
+WORTHWHILE = 1e-4  # of the inertia: less is no help
 CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
 
 
@@ -247,10 +250,12 @@ def normalised(W: Square, degrees: Tensor) -> Square:
 
 
 def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int) -> tuple[np.ndarray, float]:
-    """Centres and inertia of the best of n_init runs, the best by inertia."""
+    """Centres and inertia of the best of n_init runs, the best by inertia, after swaps that make it better."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters: said below
         found = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
+        if n_clusters > 2:
+            found = _swapped(found, points, MISSES * n_init, seed)
     distinct = len(np.unique(found.labels_))
     if distinct < n_clusters:
         warnings.warn(
@@ -260,6 +265,26 @@ def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int) -> tuple
             stacklevel=2,
         )
     return found.cluster_centers_, float(found.inertia_)
+
+
+def _swapped(found: KMeans, points: np.ndarray, misses: int, seed: int) -> KMeans:
+    """k-means after swaps: a centre that is hardly missed goes to a point that is far from all, until so many in a row
+    do not help. Of a hundred clusters any ten runs leave a few split and as many merged."""
+    random = np.random.default_rng((seed, len(points)))
+    missed, best, few = 0, found, max(3, found.n_clusters // 20)
+    while missed < misses:
+        distances = np.square(best.transform(points))
+        nearest = np.partition(distances, 1, axis=1)[:, :2]
+        cost = np.bincount(best.labels_, nearest[:, 1] - nearest[:, 0], best.n_clusters)
+        centres = best.cluster_centers_.copy()
+        far = nearest[:, 0].astype(np.float64)
+        if not far.any():
+            break
+        centres[random.choice(np.argsort(cost)[:few])] = points[random.choice(len(points), p=far / far.sum())]
+        tried = KMeans(best.n_clusters, init=centres, n_init=1, max_iter=SWAP_STEPS).fit(points)
+        better = tried.inertia_ < (1 - WORTHWHILE) * best.inertia_
+        best, missed = (tried, 0) if better else (best, missed + 1)
+    return best if best is found else KMeans(best.n_clusters, init=best.cluster_centers_, n_init=1).fit(points)
 
 
 def seeded_kmeans(
