@@ -176,10 +176,11 @@ def test_swaps_mend_what_k_means_leaves():
     gains = []
     for seed in range(3):
         alone = KMeans(100, n_init=3, random_state=seed).fit(points)
-        centres, inertia = kmeans(points, 100, 3, seed)
+        centres, inertia = kmeans(points, 100, 3, seed, 6)
         distances = ((points[:, None] - centres) ** 2).sum(2)
         assert distances.min(1).sum() == pytest.approx(inertia)
-        np.testing.assert_array_equal(centres, kmeans(points, 100, 3, seed)[0], "the same seed, the same centres")
+        np.testing.assert_array_equal(centres, kmeans(points, 100, 3, seed, 6)[0], "the same seed, the same centres")
+        assert kmeans(points, 100, 3, seed)[1] == pytest.approx(alone.inertia_), "without swaps it is plain k-means"
         gains.append((inertia / alone.inertia_, accuracy(y, distances.argmin(1)) - accuracy(y, alone.labels_)))
     assert max(ratio for ratio, _ in gains) <= 1
     assert np.mean([ratio for ratio, _ in gains]) < 0.97
@@ -188,7 +189,7 @@ def test_swaps_mend_what_k_means_leaves():
 
 def test_k_means_of_points_that_coincide():
     with pytest.warns(UserWarning, match="only 3 of n_clusters=5"):
-        assert kmeans(np.repeat(np.eye(3), 4, 0), 5, 3, 0)[1] == pytest.approx(0)
+        assert kmeans(np.repeat(np.eye(3), 4, 0), 5, 3, 0, 6)[1] == pytest.approx(0)
 
 
 def test_canonical_order_is_by_size_then_first_seen():

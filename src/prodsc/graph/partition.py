@@ -32,7 +32,7 @@ DENSE_BELOW = 256  # rows, up to which a sparse matrix is as well a dense one
 PIECES = 1e-5  # eigenvalues below it are those of separate parts
 RIDGE = 1e-3  # of the mean square of an affinity: `condensed` then says of other rows what it says of landmarks
 TELLING, TELLING_OF_CLUSTER = 1024, 16  # landmarks, at least, that tell the labels of other rows
-MISSES = 2  # swaps of k-means that do not help, for each of its starts, after which it is left alone
+MISSES = 2  # swaps that do not help, for each start of k-means, after which a spectral embedding is left alone
 SWAP_STEPS = 10  # of k-means, to see whether one helps
 WORTHWHILE = 1e-4  # of the inertia: less is no help
 CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
@@ -102,7 +102,7 @@ def spectral_labels(W: Affinity | scipy.sparse.sparray, n_clusters: int, n_init:
         _warn_of_pieces(W, n_clusters)
     vectors = leading_eigenvectors(W, n_clusters)[2]
     embedding = normalize(vectors).cpu().numpy()
-    centres, _ = kmeans(embedding, n_clusters, n_init, seed)
+    centres, _ = kmeans(embedding, n_clusters, n_init, seed, MISSES * n_init)
     labels = torch.cdist(torch.from_numpy(embedding), torch.from_numpy(centres).to(vectors)).argmin(1).numpy()
     return largest_first(labels, n_clusters)[1]
 
@@ -216,7 +216,7 @@ def spectral_partition(
     fitted = Partition(kernel, degrees, directions, vectors.new_zeros(n_clusters, n_clusters), 1.0, 0.0)
     embedding = torch.cat([fitted.embed(chunk) for chunk in chunks(kernel.landmarks)])
     if known is None or known.labels.max() < 0:
-        centres, inertia = kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed)
+        centres, inertia = kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed, MISSES * n_init)
     else:
         centres, inertia = seeded_kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed, known.labels)
     mean_inertia = inertia / len(embedding)
@@ -249,13 +249,13 @@ def normalised(W: Square, degrees: Tensor) -> Square:
     return scale[:, None] * W * scale
 
 
-def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int) -> tuple[np.ndarray, float]:
-    """Centres and inertia of the best of n_init runs, the best by inertia, after swaps that make it better."""
+def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int, misses: int = 0) -> tuple[np.ndarray, float]:
+    """Centres and inertia of the best of n_init runs, the best by inertia, mended by swaps until so many miss."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters: said below
         found = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
-        if n_clusters > 2:
-            found = _swapped(found, points, MISSES * n_init, seed)
+        if misses and n_clusters > 2:
+            found = _swapped(found, points, misses, seed)
     distinct = len(np.unique(found.labels_))
     if distinct < n_clusters:
         warnings.warn(
