@@ -118,10 +118,19 @@ def test_a_row_is_labelled_on_its_own(name):
 
 
 def test_a_new_row_counts_as_one_more_landmark():
+    """It has an eta of its own; landmarks keep theirs, and have one more to share their weight among."""
     Y, _ = lines(n_per_class=60, noise=0.3)
-    expected = _neighbours(Y)[-1, :-1]
-    found = NeighbourKernel(Y[:-1]).rows(Y[-1:])[0]
-    torch.testing.assert_close(found, expected, atol=2e-3, rtol=0.05)  # others keep the eta they had
+    kernel = NeighbourKernel(Y[:-1])
+    own, S = [], (Y[:-1] @ Y[:-1].T).abs().fill_diagonal_(-1)
+    new, K, found = _neighbours(Y)[-1, :-1], (Y[:-1] @ Y[-1]).abs(), kernel.rows(Y[-1:])[0]
+    for j in range(len(K)):
+        near = S[j].topk(REACH * COUNT).values
+        weights = torch.cat([near, K[j : j + 1]]).div(kernel.etas[j]).softmax(0)
+        of_landmark = weights[-1] if K[j] >= near[-1] else 0.0
+        own.append(float(2 * found[j] - of_landmark))
+    assert min(own) > -1e-6
+    assert sum(own) == pytest.approx(1, abs=1e-4), "what is not a landmark's part is the row's own, and sums to 1"
+    torch.testing.assert_close(found, new, atol=2e-3, rtol=0.05)  # nearly that of one more landmark
 
 
 def test_as_many_rows_count_for_a_lonely_row_as_in_a_crowd():
@@ -146,7 +155,9 @@ def test_landmarks_stand_for_the_rest():
 def test_fewer_landmarks_can_tell_what_many_have_found(name, monkeypatch):
     Y, y = lines(n_per_class=200, k=4)
     many = spectral_partition(KERNELS[name](Y[::2]), 4, 10, 0)
-    assert condensed(many, KERNELS[name]) is many, "there are few landmarks as it is"
+    for enough in (1024, 399):
+        monkeypatch.setattr("prodsc.graph.partition.TELLING", enough)
+        assert condensed(many, KERNELS[name]) is many, "there are few landmarks as it is"
     monkeypatch.setattr("prodsc.graph.partition.TELLING", 39)
     monkeypatch.setattr("prodsc.graph.partition.TELLING_OF_CLUSTER", 10)
     few = condensed(many, KERNELS[name])
@@ -185,6 +196,20 @@ def test_swaps_mend_what_k_means_leaves():
     assert max(ratio for ratio, _ in gains) <= 1
     assert np.mean([ratio for ratio, _ in gains]) < 0.97
     assert np.mean([gain for _, gain in gains]) > 0.005
+
+
+def test_embeddings_are_clustered_with_swaps(monkeypatch):
+    misses = []
+
+    def kmeans_seen(points, k, n_init, seed, given=0):
+        misses.append(given)
+        return kmeans(points, k, n_init, seed, given)
+
+    monkeypatch.setattr("prodsc.graph.partition.kmeans", kmeans_seen)
+    Y, _ = lines()
+    spectral_partition(GramKernel(Y), 3, n_init=5, seed=0)
+    spectral_labels((Y @ Y.T).abs(), 3, n_init=3, seed=0)
+    assert misses == [10, 6]
 
 
 def test_k_means_of_points_that_coincide():
@@ -246,6 +271,10 @@ def test_the_eigengap_is_widest_at_the_number_of_clusters(k):
     naive = 1 - (1 - values[k - tenth : k]).mean() / (1 - values[k : k + tenth]).mean()
     kernel = NeighbourKernel(Y)
     assert eigengap(kernel, k) == pytest.approx(naive, abs=1e-3)
+    noisy = (Y + 0.3 * torch.randn(Y.shape, generator=torch.Generator().manual_seed(0))).abs()
+    values = np.linalg.eigvalsh(_normalised(noisy @ noisy.T))[::-1]
+    naive = 1 - (1 - values[k - tenth : k]).mean() / (1 - values[k : k + tenth]).mean()
+    assert eigengap(GramKernel(noisy), k) == pytest.approx(naive, abs=1e-3)
     assert eigengap(kernel, k) > 0.5 > max(eigengap(kernel, k - 1), eigengap(kernel, k + 3 + k // 10))
 
 

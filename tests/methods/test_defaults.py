@@ -84,6 +84,13 @@ def test_power_of_neighbours_by_their_eigengap(better, monkeypatch) -> None:
     assert PRODSC(3, label_affinity="neighbours", power=3.0, **small).fit(X).settings_.power == 3.0
 
 
+def test_few_neighbours_keep_their_power(monkeypatch) -> None:
+    monkeypatch.setattr("prodsc.methods.labelling.eigengap", lambda kernel, k: 1 / 0)
+    X = np.random.default_rng(0).normal(size=(9, 6))
+    small = {"epochs": 1, "warmup_steps": 1, "hidden_size": 8, "n_components": 4}
+    assert PRODSC(5, label_affinity="neighbours", **small).fit(X).settled_["power"] == 1
+
+
 HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.arange(100) >= 95)
 
 
@@ -94,7 +101,9 @@ HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.
         (np.roll(TENTHS, 50), np.roll(TENTHS, 9), 1.0),  # neighbours agree on both: the sharp one may follow noise
         (TENTHS, TENTHS, 1.0),  # they agree: nothing to choose
         (np.arange(100) % 2, HALVES, 1.0),  # they do not, but sizes are no reason
-        (HALVES, (np.arange(100) == 0).astype(int), 1.0),  # an outlier is no cluster
+        (np.arange(100) % 3, (np.arange(100) < 4).astype(int), 1.0),  # a few outliers are no cluster
+        (np.arange(100) * 23 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), 1.0),  # hardly better: noise
+        (np.arange(100) * 26 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), SHARPER),
     ],
 )
 def test_power_by_sizes(dense, sharp, power) -> None:
