@@ -28,7 +28,7 @@ def known(name: str) -> tuple[torch.Tensor, np.ndarray, int, int]:
     The rows of the synthetic set are clustered as they are; of the real ones, the Y of a fit with default settings.
     """
     if name == "subspaces":
-        X, y = subspaces(10_000, 128, 100, dim=4)
+        X, y = subspaces(20_000, 128, 100, dim=4)
         return torch.from_numpy(X), y, 100, landmarks_for(100)
     X, y = load_digits(return_X_y=True) if name == "digits" else (part[:10_000] for part in shared(name))
     return PRODSC(10).fit(X)._y(X), y, 10, min(landmarks_for(10), len(X) // 2)
