@@ -14,13 +14,13 @@ from prodsc.graph import (
     GramKernel,
     NeighbourKernel,
     Sharpened,
-    condensed,
     eigengap,
     spectral_labels,
     spectral_partition,
 )
 from prodsc.graph.kernels import COUNT, REACH, SPREAD
-from prodsc.graph.partition import RIDGE, kmeans, leading_eigenvectors
+from prodsc.graph.nystroem import WEAK, nystroem_directions
+from prodsc.graph.partition import kmeans, leading_eigenvectors
 from prodsc.metrics import accuracy
 from prodsc.selfexpression import self_expression
 
@@ -151,24 +151,59 @@ def test_landmarks_stand_for_the_rest():
     assert adjusted_rand_score(y, partition.labels(Y)) > 0.97
 
 
+def _reference_nystroem(K, W, k):
+    """The N x N matrix, made: leading eigenvectors of D^-1/2 K W^-1 K' D^-1/2, W^-1 without what is weak."""
+    values, vectors = np.linalg.eigh(W)
+    strong = values > min(WEAK * values[-1], np.sort(values)[-2 * k - 1])
+    A = K @ (vectors[:, strong] / values[strong]) @ vectors[:, strong].T @ K.T
+    scale = 1 / np.sqrt(A.sum(1))
+    return np.linalg.eigh(scale[:, None] * A * scale)[1][:, -k:]
+
+
 @pytest.mark.parametrize("name", ["gram", "sharpened"])
-def test_fewer_landmarks_can_tell_what_many_have_found(name, monkeypatch):
-    Y, y = lines(n_per_class=200, k=4)
-    many = spectral_partition(KERNELS[name](Y[::2]), 4, 10, 0)
-    for enough in (1024, 399):
-        monkeypatch.setattr("prodsc.graph.partition.TELLING", enough)
-        assert condensed(many, KERNELS[name]) is many, "there are few landmarks as it is"
-    monkeypatch.setattr("prodsc.graph.partition.TELLING", 39)
-    monkeypatch.setattr("prodsc.graph.partition.TELLING_OF_CLUSTER", 10)
-    few = condensed(many, KERNELS[name])
-    assert len(few.kernel.landmarks) == 40
-    assert (few.labels(Y) == many.labels(Y)).mean() > 0.99
-    assert accuracy(y, few.labels(Y)) > 0.98
-    K = KERNELS[name](Y[::20]).rows(Y[::2]).double().numpy()
-    ridge = np.sqrt(RIDGE * np.square(K).sum(0).mean()) * np.eye(40)
-    wanted = np.concatenate([many.embed(Y[::2]).numpy(), np.zeros((40, 4))])
-    naive = np.linalg.lstsq(np.concatenate([K, ridge]), wanted, rcond=None)[0]
-    np.testing.assert_allclose(few.directions.numpy(), naive, atol=1e-3 * np.abs(naive).max())
+def test_nystroem_against_the_matrix_that_it_does_not_make(name, monkeypatch):
+    monkeypatch.setattr("prodsc.graph.nystroem.chunks.__defaults__", (64,))  # several chunks
+    Y, _ = lines(n_per_class=80, k=4, noise=0.2)
+    kernel = KERNELS[name](Y[::5])
+    K, W = kernel.rows(Y).double().numpy(), kernel.matrix().double().numpy()
+    found = torch.nn.functional.normalize(kernel.rows(Y) @ nystroem_directions(kernel, Y, 4)).numpy()
+    naive = _reference_nystroem(K, W, 4)
+    naive /= np.linalg.norm(naive, axis=1, keepdims=True)
+    signs = np.sign((found * naive).sum(0))  # of an eigenvector nothing says
+    np.testing.assert_allclose(found * signs, naive, atol=2e-3)
+
+
+def test_nystroem_by_all_rows_is_exact_where_the_affinity_has_no_negative_eigenvalue(monkeypatch):
+    monkeypatch.setattr("prodsc.graph.nystroem.WEAK", 0.0)
+    Y, y = lines(n_per_class=60, k=3)
+    kernel = Sharpened(GramKernel(Y), 2.0)
+    exact, found = spectral_partition(kernel, 3, 10, 0), spectral_partition(kernel, 3, 10, 0, rows=Y)
+    assert found.inertia == pytest.approx(exact.inertia, rel=1e-2)
+    assert adjusted_rand_score(exact.labels(Y), found.labels(Y)) == 1
+    assert accuracy(y, found.labels(Y)) > 0.98
+
+
+def test_many_rows_by_few_landmarks_are_clustered_as_by_all():
+    """A sample of the landmarks' size, clustered alone, is further from the clusters of all rows."""
+    Y, _ = lines(n_per_class=300, k=5, d=24, noise=0.19)
+    exact = spectral_partition(GramKernel(Y), 5, 10, 0).labels(Y)
+    by_all, alone = [], []
+    for seed in range(3):
+        some = torch.from_numpy(np.random.default_rng(seed).choice(len(Y), 150, replace=False))
+        by_all.append(accuracy(exact, spectral_partition(GramKernel(Y[some]), 5, 10, 0, rows=Y).labels(Y)))
+        alone.append(accuracy(exact, spectral_partition(GramKernel(Y[some]), 5, 10, 0).labels(Y)))
+    assert min(by_all) > 0.98
+    assert np.mean(by_all) > np.mean(alone)
+
+
+def test_nystroem_of_fewer_directions_than_clusters():
+    """Two directions cannot have three leading eigenvectors: what is missing is zero, nothing fails."""
+    Y, _ = lines(n_per_class=40, k=2, d=2, noise=0.0)
+    kernel = GramKernel(Y[::4])
+    found = nystroem_directions(kernel, Y, 3)
+    assert found.shape == (20, 3)
+    assert torch.isfinite(found).all()
+    np.testing.assert_allclose(found.abs().sum(0)[2], 0)
 
 
 def test_probabilities_are_largest_at_the_label():

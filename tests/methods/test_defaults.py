@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from prodsc import PRODSC
 from prodsc.errors import ParameterError
 from prodsc.graph import Sharpened
-from prodsc.methods.defaults import SHARP, SHARPER, eta_for, power_of_sizes, settled
+from prodsc.methods.defaults import SHARP, SHARPER, eta_for, power_of_sizes, settled, telling_for
 from prodsc.methods.registry import make
 from prodsc.metrics import accuracy
 from prodsc.selfexpression import perplexity
@@ -39,7 +39,7 @@ def test_images_begin_whitened_if_a_cluster_has_few() -> None:
     few, many = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (40_000, 28, 28), 10)
     assert (few["encoder"], few["start"], few["n_components"], few["epochs"]) == ("conv", "whitened", 80, 300)
     assert settled(GIVEN, (7200, 32, 32), 100)["epochs"] == 50  # of three batches: 150 steps
-    assert (few["keep"], few["neighbour_views"]) == ("last", 0)
+    assert (few["keep"], few["neighbour_views"]) == ("settled", 0)
     assert few["pretrain_epochs"] * 4 == 300  # batches of 100
     assert (many["encoder"], many["start"], many["keep"]) == ("mlp", "warm-up", "best")
 
@@ -65,9 +65,20 @@ def test_power_by_the_number_of_rows_in_a_cluster() -> None:
     assert settled(GIVEN | {"label_affinity": "coefficients"}, (400, 32, 32), 40)["power"] == 1
 
 
-@pytest.mark.parametrize(("k", "rows"), [(2, 4096), (32, 4096), (40, 5120), (64, 8192), (1000, 8192)])
-def test_more_clusters_have_more_landmarks(k, rows) -> None:
+@pytest.mark.parametrize(
+    ("k", "rows", "near", "telling"),
+    [
+        (2, 2048, 4096, 1024),
+        (32, 2048, 4096, 1024),
+        (64, 2560, 8192, 1280),
+        (100, 4000, 8192, 2000),
+        (1000, 8192, 8192, 4096),
+    ],
+)
+def test_more_clusters_have_more_landmarks(k, rows, near, telling) -> None:
     assert settled(GIVEN, (100_000, 20), k)["max_landmarks"] == rows
+    assert settled(GIVEN | {"label_affinity": "coefficients"}, (100_000, 20), k)["max_landmarks"] == near
+    assert telling_for(k) == telling
 
 
 @pytest.mark.parametrize("better", [1.0, 2.0])

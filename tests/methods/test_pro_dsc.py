@@ -18,6 +18,7 @@ from torch import nn
 from conftest import SMALL, union_of_subspaces
 from prodsc import PRODSC, SEDSC, metrics, theory
 from prodsc.errors import InputError, ModelFileError, ParameterError
+from prodsc.methods import labelling
 from prodsc.training import Callback
 from prodsc.training.guard import CollapseGuard
 from prodsc.training.keep import KeepBest
@@ -189,26 +190,51 @@ def test_every_variant_labels_training_rows_as_predict_does(label_affinity, norm
     assert metrics.accuracy(blobs[1], model.labels_) > 0.9
 
 
-def test_landmarks_beyond_max_landmarks(blobs):
+def test_more_rows_than_landmarks(blobs, tmp_path):
     X, y = blobs
     model = PRODSC(3, max_landmarks=60, **SMALL).fit(X)
-    assert len(model.partition_.kernel.landmarks) == 60
+    assert 50 <= len(model.partition_.kernel.landmarks) <= 60
     assert metrics.accuracy(y, model.labels_) > 0.95
     np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
-def test_fewer_landmarks_tell_the_labels_of_many_rows(blobs, tmp_path, monkeypatch):
-    X, _ = blobs
-    many = PRODSC(3, max_landmarks=80, **SMALL).fit(X)
-    monkeypatch.setattr("prodsc.graph.partition.TELLING", 20)
-    monkeypatch.setattr("prodsc.graph.partition.TELLING_OF_CLUSTER", 1)
-    few = PRODSC(3, max_landmarks=80, **SMALL).fit(X)
-    assert len(few.partition_.kernel.landmarks) == 20
-    assert (few.labels_ == many.labels_).mean() > 0.98
-    few.save(tmp_path / "m")
-    np.testing.assert_array_equal(PRODSC.load(tmp_path / "m").predict(X), few.labels_)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(PRODSC.load(tmp_path / "m").predict(X), model.labels_)
     exact = PRODSC(3, **SMALL).fit(X)
     assert len(exact.partition_.kernel.landmarks) == len(X), "all rows are landmarks: labels are exact"
+    assert (exact.labels_ == model.labels_).mean() > 0.98
+
+
+def test_a_sample_is_clustered_where_there_are_many_rows(blobs, monkeypatch):
+    """Landmarks of the sample tell its affinities; a sharp affinity has the landmarks alone."""
+    X, y = blobs
+    monkeypatch.setattr("prodsc.methods.labelling.SAMPLE", 90)
+    monkeypatch.setattr("prodsc.methods.defaults.TELLING", 20)
+    monkeypatch.setattr("prodsc.methods.defaults.TELLING_OF_CLUSTER", 10)
+    clustered = []
+    solve = labelling.spectral_partition
+
+    def watched(kernel, *args, rows=None, **kwargs):
+        clustered.append((len(kernel.landmarks), None if rows is None else len(rows)))
+        return solve(kernel, *args, rows=rows, **kwargs)
+
+    monkeypatch.setattr("prodsc.methods.labelling.spectral_partition", watched)
+    few = {"max_landmarks": 60, "keep": "last", **SMALL}
+    for power, seen in ((1.0, (30, 90)), (2.0, (30, 90)), (4.0, (60, None))):
+        model = PRODSC(3, power=power, **few).fit(X)
+        assert clustered[-1] == seen
+        assert metrics.accuracy(y, model.labels_) > 0.95
+    PRODSC(3, power=1.0, label_affinity="coefficients", **few).fit(X)
+    assert clustered[-1] == (60, None)
+    known = np.where(np.arange(len(X)) < 5, y, -1)
+    PRODSC(3, power=1.0, **few).fit(X, known_labels=known)
+    assert clustered[-1] == (60, None), "what is known is known of landmarks"
+
+
+def test_power_that_is_settled_late_leaves_fewer_landmarks(blobs, monkeypatch):
+    monkeypatch.setattr("prodsc.methods.labelling.power_of_sizes", lambda labels, near: 8.0)
+    monkeypatch.setattr("prodsc.methods.labelling.ROWS_TO_TELL", 10)
+    model = PRODSC(3, max_landmarks=100, **SMALL).fit(blobs[0])
+    assert model.settled_["power"] == 8
+    assert len(model.partition_.kernel.landmarks) == 100
 
 
 def test_sedsc_is_the_same_without_the_anti_collapse_term():

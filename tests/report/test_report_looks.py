@@ -12,7 +12,7 @@ from PIL import Image
 
 from prodsc import PRODSC
 from prodsc.errors import InputError
-from prodsc.report.fit_figures import confusion, eigengap, kept, margin, states, suggested_k
+from prodsc.report.fit_figures import confusion, eigengap, kept, margin, settled, settling, states, suggested_k
 from prodsc.report.fit_page import about_k
 from prodsc.report.looks import ACROSS, SHEET, Looks, open_looks, pictures, short, sprites
 from prodsc.report.map_data import Shown, map_data, packed, unit_square
@@ -212,8 +212,24 @@ def test_which_state_was_kept_is_told_as_training_kept_it():
     assert "ended at step 80" in kept(seen).get_label()
     sparse = states(history | {"agreement": [0.5, 0.9, nan, 0.8, 0.95], "perplexity": [0.6, 0.6, nan, 0.6, 0.6]})
     assert (sparse.steps[sparse.kept], sparse.ended) == (80, False)  # it began there: nothing is being split
+    noise = states(history | {"agreement": [0.5, 0.9, nan, 0.909, 0.905], "perplexity": [2.0, 1.0, nan, 1.0, 1.0]})
+    assert noise.steps[noise.kept] == 40, "of states that are as good the first"
     assert states(history) is None
     assert states(history | {"agreement": [nan] * 5, "perplexity": [nan] * 5}) is None
+
+
+def test_when_labels_settled_is_told_as_training_saw_it():
+    nan = float("nan")
+    history = {"phase": ["joint"] * 5, "step": [20, 40, 60, 80, 100], "stability": [nan, 0.5, 0.991, 0.995, 0.999]}
+    seen = settling(history)
+    assert seen.steps.tolist() == [40, 60, 80, 100]
+    assert seen.ended
+    assert "ended at step 100" in settled(seen).get_label()
+    still = settling(history | {"stability": [nan, 0.5, 0.991, 0.98, 0.999]})
+    assert not still.ended
+    assert "last step, 100" in still.words()
+    assert settling({"step": [1]}) is None
+    assert settling(history | {"stability": [nan] * 5}) is None
 
 
 def test_the_picture_agrees_with_the_fit(blobs):

@@ -8,7 +8,7 @@ from prodsc.losses import Objective, Term
 from prodsc.nn import Network
 from prodsc.training import Batches, History, Phase, Training, keep, train
 from prodsc.training.checkpoint import load_checkpoint, save_checkpoint
-from prodsc.training.keep import KeepBest, Kept
+from prodsc.training.keep import EndSettled, KeepBest, Kept, Settling
 
 
 def setup(seen, joint=10):
@@ -47,6 +47,15 @@ def test_the_best_state_is_what_is_left():
     assert np.isnan(history["agreement"][::2]).all()
 
 
+def test_a_later_state_that_is_better_by_noise_only_is_not_kept():
+    training, step, best, weights = setup([(0.1, 5), (0.7, 3), (0.709, 2), (0.705, 2), (0.6, 1)])
+    train(training, step, [best])
+    assert torch.equal(training.network.f.weight, weights[1])
+    training, step, best, weights = setup([(0.1, 5), (0.7, 3), (0.709, 2), (0.712, 2), (0.6, 1)])
+    train(training, step, [best])
+    assert torch.equal(training.network.f.weight, weights[3])
+
+
 def test_training_is_over_when_clusters_are_split():
     training, step, best, weights = setup([(0.1, 5), (0.5, 1), (0.9, 0.5), (0.9, 0.4), (0.9, 0.3)])
     train(training, step, [best])
@@ -72,3 +81,54 @@ def test_a_checkpoint_has_the_best_state_and_the_end(tmp_path):
     train(again, step, [best], restore=saved.restore)
     assert torch.equal(again.network.f.weight, weights[1])
     assert len(again.history) == 6
+
+
+# ---- labels that have settled --------------------------------------------------------------------------------------
+
+
+def settling(labels, joint=20):
+    """A training whose looks see these labels, one after the other."""
+    training, step, _, _ = setup([], joint)
+    training.network.kept = Settling(len(labels[0]))
+    looks = iter(labels)
+    watch = EndSettled(lambda: np.array(next(looks)))
+    training.history = History([*training.objective.terms], watch.columns)
+    return training, step, watch
+
+
+CALM_AT = [
+    [0, 0, 1, 1],
+    [0, 1, 0, 1],
+    [1, 0, 1, 0],
+    [0, 1, 0, 1],
+    [0, 0, 1, 1],
+    [0, 0, 1, 1],
+    [1, 1, 0, 0],
+    [0, 0, 1, 1],
+]
+
+
+def test_training_ends_when_labels_have_settled():
+    """Names of clusters do not matter, and two calm looks are not three."""
+    training, step, watch = settling([*CALM_AT, *[[0, 0, 0, 1]] * 2])
+    train(training, step, [watch])
+    assert len(training.history) == 16
+    seen = training.history.columns()["stability"]
+    np.testing.assert_allclose(seen[1::2], [np.nan, 0, 1, 1, 0, 1, 1, 1], atol=1e-9)
+
+
+def test_labels_that_do_not_settle_end_nothing():
+    training, step, watch = settling([[0, 0, 1, 1], [0, 1, 0, 1]] * 5)
+    train(training, step, [watch])
+    assert len(training.history) == 20
+
+
+def test_a_checkpoint_has_the_labels_of_the_last_look(tmp_path):
+    training, step, watch = settling(CALM_AT[:6], joint=12)
+    train(training, step, [watch])
+    save_checkpoint(tmp_path / "c", training, {})
+    again, step, watch = settling(CALM_AT[6:])
+    saved = load_checkpoint(tmp_path / "c")
+    again.phase, again.step = saved.phase, saved.step
+    train(again, step, [watch], restore=saved.restore)
+    assert len(again.history) == 16

@@ -7,7 +7,6 @@ from prodsc.graph.outliers import Expression, expressing, quantiles
 from prodsc.graph.partition import (
     Known,
     Partition,
-    condensed,
     eigengap,
     largest_first,
     spectral_labels,
@@ -24,7 +23,6 @@ __all__ = [
     "Partition",
     "Sharpened",
     "calibrated",
-    "condensed",
     "eigengap",
     "expressing",
     "largest_first",

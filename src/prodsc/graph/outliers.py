@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from prodsc.graph.kernels import CoefficientKernel
-from prodsc.graph.partition import chunks
+from prodsc.graph.nystroem import chunks
 from prodsc.selfexpression import CoefficientForm
 from prodsc.types import Rows
 

@@ -2,13 +2,12 @@
 
     affinity -> D^-1/2 W D^-1/2 -> k eigenvectors -> rows normalised -> k-means
 
-With no more rows than `max_landmarks` every row is a landmark and this is exact spectral clustering;
-beyond, the cost is linear in the number of rows. No N x N matrix is ever made for N rows. What many landmarks have
-found, fewer can tell of other rows (`condensed`).
+With no more rows than `max_landmarks` every row is a landmark and this is exact spectral clustering. Of more, either
+the landmarks alone are clustered, or many rows by what their affinities with the landmarks say of the affinities among
+themselves (nystroem.py). Either way the cost is linear in the number of rows: no N x N matrix is ever made.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +20,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from prodsc.graph.kernels import Kernel
+from prodsc.graph.nystroem import chunks, nystroem_directions
 from prodsc.linalg import largest_eigenvectors
 from prodsc.types import Affinity, Rows, Square
 
@@ -30,12 +30,9 @@ NEGLIGIBLE = 1e-8  # an error of eigenvalues, relative
 SEPARATE = 1e-9  # normalised affinity below which rows have nothing to do with each other
 DENSE_BELOW = 256  # rows, up to which a sparse matrix is as well a dense one
 PIECES = 1e-5  # eigenvalues below it are those of separate parts
-RIDGE = 1e-3  # of the mean square of an affinity: `condensed` then says of other rows what it says of landmarks
-TELLING, TELLING_OF_CLUSTER = 1024, 16  # landmarks, at least, that tell the labels of other rows
 MISSES = 2  # swaps that do not help, for each start of k-means, after which a spectral embedding is left alone
 SWAP_STEPS = 10  # of k-means, to see whether one helps
 WORTHWHILE = 1e-4  # of the inertia: less is no help
-CHUNK = 1024  # rows labelled at a time: bounds memory at CHUNK x landmarks
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,8 @@ class Partition:
 
     def embed(self, Y: Rows) -> Rows:
         """Unit rows of the spectral embedding; a landmark gets exactly its own eigenvector row."""
-        scaled = self.directions / self.degrees.sqrt()[:, None]
-        return normalize(self.kernel.rows(Y) @ scaled)  # the row's own degree cancels here
+        scaled = (self.directions / self.degrees.sqrt()[:, None]).T
+        return normalize((scaled @ self.kernel.rows(Y).T).T)  # the row's own degree cancels; a few long rows are fast
 
     def distances(self, Y: Rows) -> Tensor:
         """Squared distances of each row to the k centres."""
@@ -206,15 +203,17 @@ class Known:
 
 
 def spectral_partition(
-    kernel: Kernel, n_clusters: int, n_init: int, seed: int, known: Known | None = None
+    kernel: Kernel, n_clusters: int, n_init: int, seed: int, known: Known | None = None, rows: Rows | None = None
 ) -> Partition:
-    """Cluster the landmarks of a kernel."""
-    W = kernel.matrix() if known is None else known.affinity(kernel.matrix())
-    degrees, values, vectors = leading_eigenvectors(W, n_clusters)
-    usable = values.abs() > 1e-6  # an eigenvalue at zero carries no affinity, only rounding
-    directions = torch.where(usable, vectors / torch.where(usable, values, 1.0), 0.0)
-    fitted = Partition(kernel, degrees, directions, vectors.new_zeros(n_clusters, n_clusters), 1.0, 0.0)
-    embedding = torch.cat([fitted.embed(chunk) for chunk in chunks(kernel.landmarks)])
+    """Cluster the landmarks of a kernel, or the given `rows` by their affinities with the landmarks."""
+    if rows is None:
+        degrees, directions = _of_landmarks(kernel, n_clusters, known)
+    else:
+        assert known is None, "what is known is known of landmarks"
+        directions = nystroem_directions(kernel, rows, n_clusters)
+        degrees = torch.ones_like(directions[:, 0])
+    fitted = Partition(kernel, degrees, directions, directions.new_zeros(n_clusters, n_clusters), 1.0, 0.0)
+    embedding = torch.cat([fitted.embed(chunk) for chunk in chunks(kernel.landmarks if rows is None else rows)])
     if known is None or known.labels.max() < 0:
         centres, inertia = kmeans(embedding.cpu().numpy(), n_clusters, n_init, seed, MISSES * n_init)
     else:
@@ -228,19 +227,12 @@ def spectral_partition(
     )
 
 
-def condensed(partition: Partition, kernel_of: Callable[[Rows], Kernel]) -> Partition:
-    """The same clusters by fewer landmarks, as many as are enough to tell: least squares put all where they were."""
-    rows = partition.kernel.landmarks
-    every = len(rows) // max(TELLING, TELLING_OF_CLUSTER * len(partition.centres))
-    if every < 2:
-        return partition
-    kernel = kernel_of(rows[::every])
-    wanted = torch.cat([partition.embed(chunk) for chunk in chunks(rows)])
-    by = torch.cat([kernel.rows(chunk) for chunk in chunks(rows)])
-    square = (by.T @ by).double()
-    square.diagonal().add_(RIDGE * square.diagonal().mean())
-    directions = torch.linalg.solve(square, (by.T @ wanted).double()).to(wanted)
-    return replace(partition, kernel=kernel, degrees=directions.new_ones(len(directions)), directions=directions)
+def _of_landmarks(kernel: Kernel, k: int, known: Known | None) -> tuple[Tensor, Tensor]:
+    """Degrees of the landmarks, and what takes their affinities to rows of the eigenvectors."""
+    W = kernel.matrix() if known is None else known.affinity(kernel.matrix())
+    degrees, values, vectors = leading_eigenvectors(W, k)
+    usable = values.abs() > 1e-6  # an eigenvalue at zero carries no affinity, only rounding
+    return degrees, torch.where(usable, vectors / torch.where(usable, values, 1.0), 0.0)
 
 
 def normalised(W: Square, degrees: Tensor) -> Square:
@@ -302,8 +294,3 @@ def seeded_kmeans(
         runs.append(KMeans(n_clusters, init=start, n_init=1).fit(points))
     best = min(runs, key=lambda run: run.inertia_)
     return best.cluster_centers_, float(best.inertia_)
-
-
-def chunks(Y: Rows, size: int = CHUNK) -> Iterator[Rows]:
-    for start in range(0, len(Y), size):
-        yield Y[start : start + size]

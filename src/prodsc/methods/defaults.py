@@ -29,7 +29,9 @@ SHARP = 0.25  # of the rows of a cluster express a row at first; with all of the
 SMALL = 20  # rows to a cluster, up to which a graph of eight neighbours leaves it: then cosines, squared
 SQUARED = 2.0
 SHARPER = 8.0  # power of an affinity that lets clusters be of any size
-LANDMARKS, LANDMARKS_OF_CLUSTER, MOST_LANDMARKS = 4096, 128, 8192  # so many clusters of fewer rows are told apart badly
+LANDMARKS, LANDMARKS_OF_CLUSTER, MOST_LANDMARKS = 4096, 128, 8192  # where they speak for rows near to them only
+FEW_LANDMARKS, FEW_OF_CLUSTER = 2048, 40  # where each speaks for all rows, and half of them would do
+TELLING, TELLING_OF_CLUSTER, MOST_TELLING = 1024, 20, 4096  # such landmarks that tell the affinities of more rows
 ROWS_TO_TELL = 32  # in a cluster, without which a sharp affinity falls into pieces that tell nothing
 EVEN, ALIKE = 0.9, 0.8  # sizes, and labels by two affinities: below both, sizes differ so much that it matters
 TORN, GAIN = 0.87, 0.03  # agreement of neighbours below which clusters are torn, and a gain that is no noise
@@ -66,19 +68,25 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
         "learning_rate": 1e-2 if whitened else 1e-3,
         "eigensolver": "remembered" if whitened else "exact",
         "label_affinity": affinity,
-        "max_landmarks": landmarks_for(k),
+        "max_landmarks": landmarks_for(k, affinity),
         "power": SQUARED if whitened and affinity == "gram" else 1.0,
         "neighbour_views": 0 if of_pixels else auto_neighbours(n, k),
-        "keep": "last" if of_pixels else "best",
+        "keep": "settled" if whitened else "last" if of_pixels else "best",
         "epochs": _epochs(steps, n, batch),
         "pretrain_epochs": _epochs(PRETRAIN_STEPS, n, given["pretrain_batch_size"]),
     }
     return {name: value for name, value in values.items() if given[name] == AUTO}
 
 
-def landmarks_for(k: int) -> int:
+def landmarks_for(k: int, affinity: str) -> int:
     """Rows that are clustered exactly."""
-    return min(max(LANDMARKS, LANDMARKS_OF_CLUSTER * k), MOST_LANDMARKS)
+    fewest, of_cluster = (FEW_LANDMARKS, FEW_OF_CLUSTER) if affinity == "gram" else (LANDMARKS, LANDMARKS_OF_CLUSTER)
+    return min(max(fewest, of_cluster * k), MOST_LANDMARKS)
+
+
+def telling_for(k: int) -> int:
+    """Landmarks that tell the affinities of more rows than are clustered exactly."""
+    return min(max(TELLING, TELLING_OF_CLUSTER * k), MOST_TELLING)
 
 
 def eta_for(Y: Rows, share: float) -> float:

@@ -26,7 +26,6 @@ from prodsc.graph import (
     Partition,
     Sharpened,
     calibrated,
-    condensed,
     eigengap,
     expressing,
     nearest_neighbours,
@@ -39,12 +38,13 @@ from prodsc.methods import model_file
 from prodsc.methods.base import LABELLED
 from prodsc.methods.building import Settings, expressed
 from prodsc.methods.deep import DeepClusterer
-from prodsc.methods.defaults import AUTO, ROWS_TO_TELL, SQUARED, power_of_sizes
+from prodsc.methods.defaults import AUTO, MOST_LANDMARKS, ROWS_TO_TELL, SQUARED, power_of_sizes, telling_for
 from prodsc.methods.views import MOST
 
 Found = TypeVar("Found")
-CALIBRATING = 2**26  # numbers of the input, 256 MB, that landmarks are compared by
-DENSE = 2.0  # largest power of an affinity to which every landmark adds; of a sharper one few do, and none may go
+CALIBRATING = 2**26  # numbers of the input, 256 MB, that rows are compared by
+DENSE = 2.0  # largest power of |YY'| that a few landmarks can tell; of a sharper one only the nearest say something
+SAMPLE = 2**15  # rows that are clustered together by a dense affinity, where there are more
 SIZED = 2048  # landmarks that tell whether clusters are of like size
 
 
@@ -52,6 +52,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
     """A trained network, settings that are settled, and the graph over its Y."""
 
     power: float | str
+    max_landmarks: int | str
     n_init: int
     settled_: dict[str, Any]
     settings_: Settings
@@ -79,7 +80,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         p, k = self.settings_, self.n_clusters_
         if self.power != AUTO or p.power != 1 or k == 1:
             return
-        every = -(-len(landmarks) // SIZED)
+        every = -(-len(landmarks) // min(SIZED, p.max_landmarks))
         some = landmarks[::every]
 
         def labels(power: float) -> np.ndarray:
@@ -96,35 +97,53 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
                 warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
                 self._agreed("power", power_of_sizes(labels, near))
 
+    def _settle_landmarks(self) -> None:
+        """More of them where each speaks for the rows near to it only, or something is known of some."""
+        if self.max_landmarks == AUTO and self.settings_.label_affinity == "gram" and not self._dense:
+            self._use(self.settled_ | {"max_landmarks": MOST_LANDMARKS})
+
     # ---- labels of a fit ----------------------------------------------------------------------------------------
 
     def _label(self, rows: Rows) -> None:
-        """Cluster the landmarks, then give every row the label that `predict` would give it."""
+        """Cluster the landmarks or a sample, then give every row the label that `predict` would give it."""
+        self._settle_landmarks()
         chosen = self._chosen(len(rows))
         both = zip(*self._outputs(self._y_and_z, rows.chunks(chosen)), strict=True)
-        landmarks, Z = map(torch.cat, both)
-        ranks.agree(landmarks, Z)
-        self._settle_power(landmarks, rows, chosen)
-        partition = spectral_partition(
-            self._kernel(landmarks), self.n_clusters_, self.n_init, self.seed_, self._known(chosen)
-        )
-        dense = self.settings_.label_affinity == "gram" and self.settings_.power <= DENSE
-        if dense and len(landmarks) < len(rows):
-            partition = condensed(partition, self._kernel)
+        Y, Z = map(torch.cat, both)
+        ranks.agree(Y, Z)
+        self._settle_power(Y, rows, chosen)
+        self._settle_landmarks()  # power may be another now
+        if len(chosen) > self.settings_.max_landmarks and not self._dense:
+            fewer = np.linspace(0, len(chosen) - 1, self.settings_.max_landmarks).astype(np.int64)
+            Y, Z, chosen = Y[torch.from_numpy(fewer)], Z[torch.from_numpy(fewer)], chosen[fewer]
+        partition = self._partition(Y, chosen)
         ranks.agree(partition.degrees, partition.directions, partition.centres)
-        partition = self._calibrated(partition, rows, chosen, landmarks)
-        self.partition_ = partition
-        some = expressing(len(landmarks), self.seed_)
-        self.expression_ = self._expression(landmarks[some], Z[some], np.zeros(0))
+        self.partition_ = partition = self._calibrated(partition, rows, chosen, Y)
+        some = expressing(len(Y), self.seed_)
+        self.expression_ = self._expression(Y[some], Z[some], np.zeros(0))
         labels, confidence, residuals = (np.concatenate(p) for p in zip(*self._labelled(rows, True), strict=True))
         self.partition_, self.labels_ = partition.ordered(labels)
         self.confidence_ = confidence
         self.expression_ = replace(self.expression_, quantiles=quantiles(residuals))
         self.outlier_score_ = self.expression_.scores(residuals)
 
+    def _partition(self, Y: Tensor, chosen: np.ndarray) -> Partition:
+        """Clusters of the chosen rows: exactly, each a landmark, or by fewer landmarks."""
+        k, p = self.n_clusters_, self.settings_
+        if len(Y) <= p.max_landmarks:
+            return spectral_partition(self._kernel(Y), k, self.n_init, self.seed_, self._known(chosen))
+        every = -(-len(Y) // min(p.max_landmarks, telling_for(k)))
+        return spectral_partition(self._kernel(Y[::every]), k, self.n_init, self.seed_, rows=Y)
+
+    @property
+    def _dense(self) -> bool:
+        """Can fewer landmarks tell the affinity of rows? What is known of some makes entries that they cannot."""
+        p = self.settings_
+        return p.label_affinity == "gram" and p.power <= DENSE and self._links is None
+
     def _calibrated(self, partition: Partition, rows: Rows, chosen: np.ndarray, landmarks: Tensor) -> Partition:
         """No surer of the landmarks' labels than their neighbours in the input agree on them."""
-        n = min(len(chosen), max(CALIBRATING // self.n_features_in_, 2))
+        n = min(len(chosen), self.settings_.max_landmarks, max(CALIBRATING // self.n_features_in_, 2))
         some = np.linspace(0, len(chosen) - 1, n).astype(np.int64)
         X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[some])])
         Y = landmarks[torch.from_numpy(some)]
@@ -133,8 +152,10 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         return calibrated(partition, Y, float(agreement))
 
     def _chosen(self, n_rows: int) -> np.ndarray:
-        """The rows that are landmarks, ascending: all, or as many as may be, known ones first."""
+        """The rows that are clustered, ascending: all, or as many as may be, known ones first."""
         most = self.settings_.max_landmarks
+        if n_rows > most and self._dense:
+            most = max(most, SAMPLE)
         if n_rows <= most:
             return np.arange(n_rows)
         chosen = np.random.default_rng((self.seed_, 3)).choice(n_rows, most, replace=False)
@@ -236,12 +257,14 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
     def _y_and_z(self, H: Tensor) -> tuple[Tensor, Tensor]:
         return self.network_.y(H), self.network_.z(H)
 
-    def _outputs(self, head: Callable[[Tensor], Found], batches: Iterable[Tensor]) -> Iterator[Found]:
+    def _outputs(
+        self, head: Callable[[Tensor], Found], batches: Iterable[Tensor], encoded: bool = False
+    ) -> Iterator[Found]:
         """Z, Y or both of each batch, in evaluation mode: batch normalisation then treats each row on its own."""
         self.network_.eval()
         for X in batches:
             with torch.inference_mode():
-                found = head(self.network_.encode(X.to(self.device_)))
+                found = head(X if encoded else self.network_.encode(X.to(self.device_)))
             yield found
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -25,7 +25,7 @@ REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
 LABEL_AFFINITIES = ("auto", "gram", "coefficients", "neighbours")
 HEADS = ("separate", "shared")
 CODE_GRAPHS = ("neighbours", "coefficients")
-KEEPS = ("auto", "best", "last")
+KEEPS = ("auto", "best", "settled", "last")
 STARTS = ("auto", "warm-up", "whitened")
 EIGENSOLVERS = ("auto", "exact", "remembered")
 DEVICES = ("auto", "cpu", "cuda")
@@ -170,8 +170,8 @@ PARAMETERS = (
     _choice(
         "keep",
         KEEPS,
-        "the state in which neighbours agree best on their labels, or the last one, as published; auto: best, or if "
-        "whitened last",
+        "the state in which neighbours agree best on their labels, the one after which labels hardly change (settled), "
+        "or the last one, as published; auto: best, or if whitened settled",
     ),
     _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
     _choice(
@@ -202,7 +202,8 @@ PARAMETERS = (
     _count(
         "max_landmarks",
         2,
-        "rows clustered exactly; beyond it the others are labelled by extension; auto: 4096, or 128k up to 8192",
+        "rows clustered exactly; of more, some tell the affinities of all; auto: 2048, or 40k, up to 8192 (with an "
+        "affinity other than gram 4096, or 128k)",
         also="auto",
     ),
     _count("n_init", 1, "starts of k-means"),

@@ -27,7 +27,7 @@ from prodsc.nn import Network, used_dtype
 from prodsc.selfexpression import perplexity
 from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
-from prodsc.training.keep import WATCHED, KeepBest, Kept
+from prodsc.training.keep import WATCHED, EndSettled, KeepBest, Kept, Settling
 
 
 class PRODSC(Labelling):
@@ -231,6 +231,8 @@ class PRODSC(Labelling):
             self.network_.memory = memory.to(self.device_)
         if self.settings_.keep == "best":
             self.network_.kept = Kept(self.network_)
+        elif self.settings_.keep == "settled":
+            self.network_.kept = Settling(len(self._some(len(rows))))
 
     def _objective(self) -> Objective[Step]:
         """The list of terms that makes the method."""
@@ -299,26 +301,41 @@ class PRODSC(Labelling):
     def _look(self) -> tuple[float, float]:
         """Of the network as it is, over some rows: how well neighbours agree on their labels, and by how many rows a
         row is expressed, in clusters of average size."""
-        rows = self._training_rows
         if self._watched is None:
-            views = self._views(rows)
-            sample = np.random.default_rng((self.seed_, 7)).permutation(len(views.places))
-            sample = np.sort(sample[: max(WATCHED, 4 * self.n_clusters_)])
+            views = self._views(self._training_rows)
+            sample = self._some(len(views.places))
             found = nearest_neighbours(views.points[torch.from_numpy(sample).to(self.device_)], MOST)
             self._watched = views.places[sample], found.cpu().numpy()
         watched, near = self._watched
-        Y = torch.cat([*self._outputs(self.network_.y, rows.chunks(watched))])
+        labels, Y = self._labels_now(watched)
+        return metrics.agreement_beyond_chance(labels, near), self.n_clusters_ * perplexity(Y, self.settings_.eta)
+
+    def _some(self, n: int) -> np.ndarray:
+        """Which of so many rows are watched, ascending."""
+        some = np.random.default_rng((self.seed_, 7)).permutation(n)
+        return np.sort(some[: max(WATCHED, 4 * self.n_clusters_)])
+
+    def _labels_now(self, watched: np.ndarray) -> tuple[np.ndarray, Tensor]:
+        """Labels by the network as it is of some rows, clustered on their own, and their Y."""
+        if self._frozen is not None:
+            parts: Iterable[Tensor] = self._outputs(self.network_.y, [self._frozen[torch.from_numpy(watched)]], True)
+        else:
+            parts = self._outputs(self.network_.y, self._training_rows.chunks(watched))
+        Y = torch.cat([*parts])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
-            labels = spectral_partition(self._plain_kernel(Y), self.n_clusters_, 1, self.seed_).labels(Y)
-        return metrics.agreement_beyond_chance(labels, near), self.n_clusters_ * perplexity(Y, self.settings_.eta)
+            return spectral_partition(self._plain_kernel(Y), self.n_clusters_, 1, self.seed_).labels(Y), Y
 
     def _also_about(self) -> dict[str, Any]:
         return {} if self._links is None else {"links": self._links.digest()}
 
     def _listeners(self) -> list[Callback]:
         guard = CollapseGuard(self.on_collapse, self.eps)  # type: ignore[arg-type]
-        return [guard, KeepBest(self._look)] if self.settings_.keep == "best" else [guard]
+        watched: dict[str, list[Callback]] = {
+            "best": [KeepBest(self._look)],
+            "settled": [EndSettled(lambda: self._labels_now(self._some(len(self._training_rows)))[0])],
+        }
+        return [guard, *watched.get(self.settings_.keep, [])]
 
     def _finish(self, training: Training, rows: Rows) -> None:
         self.gamma_ = training.objective.weights["self_expression"]

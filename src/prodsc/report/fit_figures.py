@@ -14,11 +14,11 @@ from prodsc.graph.number import KCurve
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
-from prodsc.training.keep import SPLIT, split
+from prodsc.training.keep import CALM, SETTLED, SPLIT, better, split
 
 WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
 BINS, LEAST = 10, 10  # of a reliability curve: bins, and rows that a bin needs to be shown
-METERS = ("gamma", "lambda_max", "margin", "effective_rank", "agreement", "perplexity")
+METERS = ("gamma", "lambda_max", "margin", "effective_rank", "agreement", "perplexity", "stability")
 
 
 def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
@@ -70,7 +70,8 @@ class States:
     ended: bool
 
     def words(self) -> str:
-        kept = f"The state of joint step {self.steps[self.kept]:.0f} was kept, where neighbours agreed best"
+        step = f"{self.steps[self.kept]:.0f}"
+        kept = f"The state of joint step {step} was kept: neighbours agreed on no later one clearly better"
         if self.ended:
             return f"{kept}; training ended at step {self.steps[-1]:.0f}, as it had begun to split clusters."
         return f"{kept}; training went on to its last step, {self.steps[-1]:.0f}."
@@ -90,7 +91,9 @@ def states(history: Mapping[str, Sequence[Any]]) -> States | None:
         perplexity[seen],
     )
     over = np.array([split(p, perplexity[0]) for p in perplexity])
-    best = int(np.argmax(np.where(over, -np.inf, agreement)))
+    best = 0
+    for look in np.flatnonzero(~over):
+        best = int(look) if better(agreement[look], agreement[best]) else best
     return States(steps, agreement, perplexity, best, bool(over[-1]))
 
 
@@ -115,10 +118,52 @@ def kept(seen: States) -> Figure:
         figure.suptitle("When was training best?")
         parts.note(
             figure,
-            "Looked at every few steps, without labels. Left: the highest point is the fit. Right: below the dashed\n"
-            "line clusters are being split, and training ends.",
+            "Looked at every few steps, without labels. Left: the fit is the first point that no later one is clearly\n"
+            "above. Right: below the dashed line clusters are being split, and training ends.",
         )
         figure.set_label(f"Line charts of {len(seen.steps)} looks at training. {seen.words()}")
+    return figure
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What `keep="settled"` saw: the joint steps of its looks, and how like their labels are to those before."""
+
+    steps: NDArray[np.float64]
+    stability: NDArray[np.float64]
+
+    @property
+    def ended(self) -> bool:
+        return len(self.stability) >= CALM and bool((self.stability[-CALM:] >= SETTLED).all())
+
+    def words(self) -> str:
+        if self.ended:
+            return f"Training ended at step {self.steps[-1]:.0f}: for {CALM} looks labels had hardly changed."
+        return f"Training went on to its last step, {self.steps[-1]:.0f}; labels were still changing a little."
+
+
+def settling(history: Mapping[str, Sequence[Any]]) -> Settled | None:
+    """From the history of a fit; None when no one looked twice."""
+    stability = np.asarray(history.get("stability", ()), dtype=np.float64)
+    seen = np.isfinite(stability)
+    if not seen.any():
+        return None
+    return Settled(np.asarray(history["step"], dtype=np.float64)[seen], stability[seen])
+
+
+def settled(seen: Settled) -> Figure:
+    """How much labels of one look have in common with those of the look before."""
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
+        axes = figure.subplots()
+        axes.plot(seen.steps, seen.stability, ".-", color=COLOURS[0], lw=1, ms=7)
+        axes.axhline(SETTLED, color=COLOURS[3], ls="--", lw=1.2)
+        low = min(float(seen.stability.min()), 0.9)
+        axes.set(xlabel="joint step", ylim=(low - 0.05 * (1 - low), 1 + 0.05 * (1 - low)))
+        parts.panel_title(axes, "NMI with the labels of the look before", "1: the same clusters")
+        figure.suptitle("When did labels settle?")
+        parts.note(figure, f"Looked at every few steps. After {CALM} looks above the dashed line training ends.")
+        figure.set_label(f"A line chart of {len(seen.steps)} looks at training. {seen.words()}")
     return figure
 
 

@@ -210,7 +210,12 @@ def _estimated(model: "PRODSC") -> list[Picture]:
 
 def _kept(history: Mapping[str, Sequence[Any]]) -> list[Picture]:
     seen = fit_figures.states(history)
-    return [] if seen is None else [Picture(fit_figures.kept(seen), "When was training best?", seen.words())]
+    if seen is not None:
+        return [Picture(fit_figures.kept(seen), "When was training best?", seen.words())]
+    settled = fit_figures.settling(history)
+    if settled is not None:
+        return [Picture(fit_figures.settled(settled), "When did labels settle?", settled.words())]
+    return []
 
 
 def _margin(history: Mapping[str, Sequence[Any]]) -> list[Picture]:

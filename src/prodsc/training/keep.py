@@ -1,15 +1,18 @@
-"""The best state of a training, kept: a fit that trains too long loses what it had while every loss improves."""
+"""Which state of a training stays: a fit that trains too long loses what it had while every loss improves."""
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prodsc import ranks
+from prodsc import metrics, ranks
 from prodsc.training.loop import Callback, Training
 
 EVERY = 20  # steps between looks
 WATCHED = 1536  # rows that a look labels
+SETTLED, CALM = 0.99, 3  # labels with so much in common with those of the look before, so many looks in a row
+NOISE = 0.01  # of agreement, which has about this standard error: less is no reason to prefer a later state
 SPLIT = 0.75  # of n/k rows: when a row is expressed by fewer, clusters are being split
 
 
@@ -53,8 +56,20 @@ def split(perplexity: float, first: float) -> bool:
     return perplexity < SPLIT <= first
 
 
+def better(agreement: float, kept: float) -> bool:
+    """Is the state of this look better than the one that is kept, for all that looks can tell?"""
+    return agreement > kept + NOISE
+
+
+def due(training: Training) -> bool:
+    """Is it time for a look?"""
+    step, last = training.step, training.current.steps
+    return training.current.name == "joint" and (step % EVERY == 0 or step == last)
+
+
 class KeepBest(Callback):
-    """Looks at the state every few joint steps, without labels, and leaves the best one in the network at the end.
+    """Looks at the state every few joint steps, without labels, and leaves the best one in the network at the end, or
+    an earlier one that is as good for all that the looks can tell.
 
     The network has a `kept` (a `Kept`). `look` gives two numbers of the network as it is: the agreement of neighbours
     on their labels, by which states are compared, and the perplexity of the coefficients, in clusters of average size.
@@ -71,9 +86,9 @@ class KeepBest(Callback):
         return training.current.name == "joint" and bool(self._kept(training).over)
 
     def on_step(self, training: Training) -> None:
-        step, last = training.step, training.current.steps
-        if training.current.name != "joint" or (step % EVERY and step != last):
+        if not due(training):
             return
+        step = training.step
         seen = torch.tensor(self.look())
         ranks.agree(seen)  # one rank's rounding must not keep another state than the others'
         training.network.train()
@@ -83,7 +98,7 @@ class KeepBest(Callback):
         if kept.perplexity.isnan():
             kept.perplexity.fill_(perplexity)
         kept.over.fill_(split(perplexity, float(kept.perplexity)))
-        if agreement > kept.score and not kept.over:
+        if better(agreement, float(kept.score)) and not kept.over:
             kept.take(training.network, agreement, step)
 
     def on_end(self, training: Training) -> None:
@@ -94,4 +109,50 @@ class KeepBest(Callback):
     def _kept(training: Training) -> Kept:
         kept = training.network.kept
         assert isinstance(kept, Kept)
+        return kept
+
+
+class Settling(nn.Module):
+    """The labels of the last look, and for how many looks they have hardly changed. A checkpoint has both."""
+
+    labels: Tensor
+    calm: Tensor
+
+    def __init__(self, n_watched: int):
+        super().__init__()
+        self.register_buffer("labels", torch.full((n_watched,), -1))
+        self.register_buffer("calm", torch.tensor(0))
+
+
+class EndSettled(Callback):
+    """Ends the joint phase once the labels of the watched rows have settled: what follows does not improve them.
+
+    The network has a `kept` (a `Settling`). `look` gives the labels of the network as it is.
+    """
+
+    columns = ("stability",)
+
+    def __init__(self, look: Callable[[], np.ndarray]):
+        self.look = look
+
+    def enough(self, training: Training) -> bool:
+        return training.current.name == "joint" and bool(self._kept(training).calm >= CALM)
+
+    def on_step(self, training: Training) -> None:
+        if not due(training):
+            return
+        labels = torch.from_numpy(self.look()).to(self._kept(training).labels)
+        ranks.agree(labels)
+        training.network.train()
+        kept = self._kept(training)
+        if (kept.labels >= 0).all():
+            stability = metrics.nmi(kept.labels.cpu().numpy(), labels.cpu().numpy())
+            training.history.annotate(stability=stability)
+            kept.calm.fill_(int(kept.calm) + 1 if stability >= SETTLED else 0)
+        kept.labels.copy_(labels)
+
+    @staticmethod
+    def _kept(training: Training) -> Settling:
+        kept = training.network.kept
+        assert isinstance(kept, Settling)
         return kept
