@@ -229,6 +229,14 @@ def test_a_sample_is_clustered_where_there_are_many_rows(blobs, monkeypatch):
     assert clustered[-1] == (60, None), "what is known is known of landmarks"
 
 
+def test_landmarks_that_speak_for_near_rows_only_are_more(blobs):
+    X, y = blobs
+    assert PRODSC(3, **SMALL).fit(X).settled_["max_landmarks"] == 2048
+    assert PRODSC(3, power=8.0, **SMALL).fit(X).settled_["max_landmarks"] == 8192
+    known = np.where(np.arange(len(X)) < 5, y, -1)
+    assert PRODSC(3, **SMALL).fit(X, known_labels=known).settled_["max_landmarks"] == 8192
+
+
 def test_power_that_is_settled_late_leaves_fewer_landmarks(blobs, monkeypatch):
     monkeypatch.setattr("prodsc.methods.labelling.power_of_sizes", lambda labels, near: 8.0)
     monkeypatch.setattr("prodsc.methods.labelling.ROWS_TO_TELL", 10)

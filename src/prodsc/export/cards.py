@@ -146,10 +146,11 @@ def _limits(model: Any, array: np.ndarray) -> list[str]:
         "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "
         "the input shows poorly are clustered poorly: look at the border cases before a decision rests on them.",
     ]
-    landmarks = getattr(getattr(model, "settings_", model), "max_landmarks", None)
-    if landmarks is not None and len(array) > landmarks:
+    partition = getattr(model, "partition_", None)
+    if partition is not None and len(array) > len(partition.kernel.landmarks):
         lines.append(
-            f"Labels come from {landmarks:,} random rows and are extended to the other {len(array) - landmarks:,}."
+            f"Labels rest on how like each of the {len(array):,} rows is to {len(partition.kernel.landmarks):,} of them: "
+            "close to exact spectral clustering, not the same."
         )
     if not hasattr(model, "predict"):
         lines.append("This method cannot label new rows.")
