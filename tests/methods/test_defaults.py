@@ -35,6 +35,15 @@ def test_features_begin_with_warm_up() -> None:
     assert (found["eta"], found["keep"], found["neighbour_views"]) == (0.15, "best", 10)
 
 
+@pytest.mark.parametrize(("k", "d", "width", "n"), [(2, 128, 512, 1024), (128, 128, 512, 1024), (129, 256, 512, 2048),
+                                                   (1000, 1024, 1024, 2048), (3000, 1024, 1024, 2048)])  # fmt: skip
+def test_there_is_room_for_every_cluster(k, d, width, n) -> None:
+    found = settled(GIVEN, (100_000, 768), k)
+    assert (found["n_components"], found["hidden_size"], found["batch_size"]) == (d, width, n)
+    given = settled(GIVEN | {"n_components": 600}, (100_000, 768), 10)
+    assert given["hidden_size"] == 600, "a narrower network would leave directions empty"
+
+
 def test_images_begin_whitened_if_a_cluster_has_few() -> None:
     few, many = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (40_000, 28, 28), 10)
     assert (few["encoder"], few["start"], few["n_components"], few["epochs"]) == ("conv", "whitened", 80, 300)

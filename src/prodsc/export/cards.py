@@ -147,10 +147,11 @@ def _limits(model: Any, array: np.ndarray) -> list[str]:
         "the input shows poorly are clustered poorly: look at the border cases before a decision rests on them.",
     ]
     partition = getattr(model, "partition_", None)
-    if partition is not None and len(array) > len(partition.kernel.landmarks):
+    landmarks = len(array) if partition is None else len(partition.kernel.landmarks)
+    if len(array) > landmarks:
         lines.append(
-            f"Labels rest on how like each of the {len(array):,} rows is to {len(partition.kernel.landmarks):,} of them: "
-            "close to exact spectral clustering, not the same."
+            f"Labels rest on how like each of the {len(array):,} rows is to {landmarks:,} of them: close to exact "
+            "spectral clustering, not the same."
         )
     if not hasattr(model, "predict"):
         lines.append("This method cannot label new rows.")

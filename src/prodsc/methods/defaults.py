@@ -20,6 +20,8 @@ STEPS, STEPS_PER_CLUSTER = 200, 2  # of the joint phase from a warm-up: more clu
 WHITENED_STEPS, CLUSTER_STEPS = 300, 15_000  # from a whitened start; at most so many times k, as steps slow down with k
 PRETRAIN_STEPS = 300  # of a conv encoder's reconstruction
 FEW = 100  # rows to a cluster, up to which images begin whitened
+COMPONENTS, MOST_COMPONENTS = 128, 1024  # of features; as many as clusters at least, as each has a direction of its own
+WIDTH = 512
 ROWS_PER_DIMENSION = 5  # whitening makes more dimensions than that out of noise
 ETA = 0.15  # from a warm-up
 ETAS = (1e-3, 1.0)  # between which eta is looked for
@@ -53,7 +55,11 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
         start = "whitened" if encoder == "conv" else "warm-up"
     whitened = start == "whitened"
     of_pixels = whitened or (len(shape) > 2 and encoder != "mlp")
-    batch = given["batch_size"] if given["batch_size"] != AUTO else 2048 if whitened else 1024
+    many = k > COMPONENTS
+    batch = given["batch_size"] if given["batch_size"] != AUTO else 2048 if whitened or many else 1024
+    components = given["n_components"]
+    if components == AUTO:
+        components = max(2, min(256, n // ROWS_PER_DIMENSION)) if whitened else components_for(k)
     small = n <= SMALL * k
     affinity = given["label_affinity"]
     if affinity == AUTO:
@@ -63,7 +69,8 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
         "encoder": encoder,
         "start": start,
         "batch_size": batch,
-        "n_components": max(2, min(256, n // ROWS_PER_DIMENSION)) if whitened else 128,
+        "n_components": components,
+        "hidden_size": max(WIDTH, components),
         "eta": AUTO if whitened else ETA,
         "learning_rate": 1e-2 if whitened else 1e-3,
         "eigensolver": "remembered" if whitened else "exact",
@@ -76,6 +83,11 @@ def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[st
         "pretrain_epochs": _epochs(PRETRAIN_STEPS, n, given["pretrain_batch_size"]),
     }
     return {name: value for name, value in values.items() if given[name] == AUTO}
+
+
+def components_for(k: int) -> int:
+    """Dimensions of the representation of features: a power of two, room for k orthogonal subspaces."""
+    return min(max(COMPONENTS, 1 << (k - 1).bit_length()), MOST_COMPONENTS)
 
 
 def landmarks_for(k: int, affinity: str) -> int:

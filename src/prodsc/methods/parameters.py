@@ -124,10 +124,14 @@ PARAMETERS = (
         ENCODERS,
         str,
     ),
-    _count("hidden_size", 1, "width of the mlp pre-feature (d_pre)"),
+    _count("hidden_size", 1, "width of the mlp pre-feature (d_pre); auto: 512, or d if that is more", also="auto"),
     _optional(_count("head_hidden_size", 1, "width of a hidden layer inside each head"), "no hidden layer"),
     _count(
-        "n_components", 1, "dimension of the representation (d); auto: 128, or if whitened N/5 up to 256", also="auto"
+        "n_components",
+        1,
+        "dimension of the representation (d); auto: 128, for more clusters a power of two up to 1024, or if whitened "
+        "N/5 up to 256",
+        also="auto",
     ),
     _counts("channels", "channels of the conv pre-feature, one per layer"),
     _counts("kernel_sizes", "kernel sizes of the conv pre-feature, one per layer"),
@@ -154,7 +158,9 @@ PARAMETERS = (
     _choice("anti_collapse", ANTI_COLLAPSE, "term that keeps Z from collapsing"),
     _choice("regulariser", REGULARISERS, "r(C)"),
     _optional(_count("regulariser_k", 1, "k of the block-diagonal regulariser"), "n_clusters"),
-    _count("batch_size", 2, "rows in a batch (n); auto: 1024, or if whitened 2048", also="auto"),
+    _count(
+        "batch_size", 2, "rows in a batch (n); auto: 1024, for more than 128 clusters or if whitened 2048", also="auto"
+    ),
     _count(
         "epochs",
         0,

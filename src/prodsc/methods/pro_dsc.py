@@ -60,7 +60,7 @@ class PRODSC(Labelling):
         n_clusters: int | str = 8,
         *,
         encoder: str | nn.Module = "auto",
-        hidden_size: int = 512,
+        hidden_size: int | str = "auto",
         head_hidden_size: int | None = None,
         n_components: int | str = "auto",
         channels: Sequence[int] = (10, 20, 30),
