@@ -196,6 +196,18 @@ def test_many_rows_by_few_landmarks_are_clustered_as_by_all():
     assert np.mean(by_all) > np.mean(alone)
 
 
+def test_many_clusters_are_many_weak_directions():
+    """Thirty clusters about one common direction: each has less than a hundredth of its eigenvalue."""
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 40)
+    rows = np.full((1200, 30), 2 / 30**0.5) + np.eye(30)[y] + 0.03 * random.standard_normal((1200, 30))
+    Y = torch.nn.functional.normalize(torch.from_numpy(rows).float())
+    kernel = GramKernel(Y[::3])
+    values = torch.linalg.eigvalsh(kernel.matrix())
+    assert values[-30] < WEAK * values[-1]
+    assert accuracy(y, spectral_partition(kernel, 30, 10, 0, rows=Y).labels(Y)) > 0.99
+
+
 def test_nystroem_of_fewer_directions_than_clusters():
     """Two directions cannot have three leading eigenvectors: what is missing is zero, nothing fails."""
     Y, _ = lines(n_per_class=40, k=2, d=2, noise=0.0)
