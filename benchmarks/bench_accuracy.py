@@ -1,8 +1,8 @@
 """Time to accuracy: processor seconds until a fit labels as well as the published schedule does at its end.
 
-The published schedule against a fit with nothing set but k, on the same code and data. A look labels all rows; what it costs is not counted. Labels only
-measure: neither schedule was chosen here. A published schedule takes many minutes, so unless it is asked for in full a
-few of its steps are timed and multiplied: they all cost the same.
+The published schedule against a fit with nothing set but k, on the same code and data. A look labels all rows; what it
+costs is not counted. Labels only measure: neither schedule was chosen here. A published schedule takes many minutes, so
+unless it is asked for in full a few of its steps are timed and multiplied: they all cost the same.
 
 python benchmarks/bench_accuracy.py orl|cifar10_efflite0 [full]
 """
