@@ -196,6 +196,14 @@ def test_many_rows_by_few_landmarks_are_clustered_as_by_all():
     assert np.mean(by_all) > np.mean(alone)
 
 
+def test_a_row_that_is_like_no_landmark_spoils_nothing():
+    Y, y = lines(noise=0.0)
+    strange = torch.eye(8)[-1:]
+    partition = spectral_partition(GramKernel(Y[::4]), 3, 10, 0, rows=torch.cat([Y, strange]))
+    assert torch.isfinite(partition.directions).all()
+    assert accuracy(y, partition.labels(Y)) == 1
+
+
 def test_many_clusters_are_many_weak_directions():
     """Thirty clusters about one common direction: each has less than a hundredth of its eigenvalue."""
     random = np.random.default_rng(0)
