@@ -14,7 +14,7 @@ from prodsc.graph.number import KCurve
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
-from prodsc.training.keep import CALM, SETTLED, SPLIT, better, split
+from prodsc.training.keep import CALM, SETTLED, SPLIT, smooth, split
 
 WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
 BINS, LEAST = 10, 10  # of a reliability curve: bins, and rows that a bin needs to be shown
@@ -70,8 +70,7 @@ class States:
     ended: bool
 
     def words(self) -> str:
-        step = f"{self.steps[self.kept]:.0f}"
-        kept = f"The state of joint step {step} was kept: neighbours agreed on no later one clearly better"
+        kept = f"The state of joint step {self.steps[self.kept]:.0f} was kept, up to which neighbours agreed best"
         if self.ended:
             return f"{kept}; training ended at step {self.steps[-1]:.0f}, as it had begun to split clusters."
         return f"{kept}; training went on to its last step, {self.steps[-1]:.0f}."
@@ -91,9 +90,7 @@ def states(history: Mapping[str, Sequence[Any]]) -> States | None:
         perplexity[seen],
     )
     over = np.array([split(p, perplexity[0]) for p in perplexity])
-    best = 0
-    for look in np.flatnonzero(~over):
-        best = int(look) if better(agreement[look], agreement[best]) else best
+    best = int(np.argmax(np.where(over, -np.inf, smooth(agreement))))
     return States(steps, agreement, perplexity, best, bool(over[-1]))
 
 
@@ -118,8 +115,8 @@ def kept(seen: States) -> Figure:
         figure.suptitle("When was training best?")
         parts.note(
             figure,
-            "Looked at every few steps, without labels. Left: the fit is the first point that no later one is clearly\n"
-            "above. Right: below the dashed line clusters are being split, and training ends.",
+            "Looked at every few steps, without labels. Left: the fit is where the mean of three points is highest.\n"
+            "Right: below the dashed line clusters are being split, and training ends.",
         )
         figure.set_label(f"Line charts of {len(seen.steps)} looks at training. {seen.words()}")
     return figure

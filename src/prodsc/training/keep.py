@@ -12,7 +12,7 @@ from prodsc.training.loop import Callback, Training
 EVERY = 20  # steps between looks
 WATCHED = 1536  # rows that a look labels
 SETTLED, CALM = 0.99, 3  # labels with so much in common with those of the look before, so many looks in a row
-NOISE = 0.01  # of agreement, which has about this standard error: less is no reason to prefer a later state
+LOOKS = 3  # that a state is judged by, its own and those before: one alone is noise, and many looks have a lucky one
 SPLIT = 0.75  # of n/k rows: when a row is expressed by fewer, clusters are being split
 
 
@@ -23,6 +23,7 @@ class Kept(nn.Module):
     score: Tensor
     step: Tensor
     perplexity: Tensor  # at the first look
+    recent: Tensor  # agreement at the last looks, the newest first
     over: Tensor
 
     def __init__(self, network: nn.Module):
@@ -31,6 +32,7 @@ class Kept(nn.Module):
         self.register_buffer("score", torch.tensor(-torch.inf))
         self.register_buffer("step", torch.tensor(0))
         self.register_buffer("perplexity", torch.tensor(torch.nan))
+        self.register_buffer("recent", torch.full((LOOKS,), torch.nan))
         self.register_buffer("over", torch.tensor(False))
 
     def take(self, network: nn.Module, score: float, step: int) -> None:
@@ -56,9 +58,9 @@ def split(perplexity: float, first: float) -> bool:
     return perplexity < SPLIT <= first
 
 
-def better(agreement: float, kept: float) -> bool:
-    """Is the state of this look better than the one that is kept, for all that looks can tell?"""
-    return agreement > kept + NOISE
+def smooth(agreement: np.ndarray) -> np.ndarray:
+    """What states are compared by, from the agreement at each look so far: the mean of the last few."""
+    return np.array([agreement[max(0, i + 1 - LOOKS) : i + 1].mean() for i in range(len(agreement))])
 
 
 def due(training: Training) -> bool:
@@ -68,13 +70,12 @@ def due(training: Training) -> bool:
 
 
 class KeepBest(Callback):
-    """Looks at the state every few joint steps, without labels, and leaves the best one in the network at the end, or
-    an earlier one that is as good for all that the looks can tell.
+    """Looks at the state every few joint steps, without labels, and leaves the best one in the network at the end.
 
     The network has a `kept` (a `Kept`). `look` gives two numbers of the network as it is: the agreement of neighbours
-    on their labels, by which states are compared, and the perplexity of the coefficients, in clusters of average size.
-    Perplexity falls while clusters form. Once a row is expressed by fewer rows than a cluster has, training only splits
-    clusters, and is over; unless it began there.
+    on their labels, by whose mean over a few looks states are compared, and the perplexity of the coefficients, in
+    clusters of average size. Perplexity falls while clusters form. Once a row is expressed by fewer rows than a cluster
+    has, training only splits clusters, and is over; unless it began there.
     """
 
     columns = ("agreement", "perplexity")
@@ -98,8 +99,11 @@ class KeepBest(Callback):
         if kept.perplexity.isnan():
             kept.perplexity.fill_(perplexity)
         kept.over.fill_(split(perplexity, float(kept.perplexity)))
-        if better(agreement, float(kept.score)) and not kept.over:
-            kept.take(training.network, agreement, step)
+        kept.recent.copy_(kept.recent.roll(1))
+        kept.recent[0] = agreement
+        score = float(kept.recent.nanmean())
+        if score > kept.score and not kept.over:
+            kept.take(training.network, score, step)
 
     def on_end(self, training: Training) -> None:
         if self._kept(training).step:
