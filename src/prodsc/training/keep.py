@@ -23,7 +23,6 @@ class Kept(nn.Module):
     score: Tensor
     step: Tensor
     perplexity: Tensor  # at the first look
-    recent: Tensor  # agreement at the last looks, the newest first
     over: Tensor
 
     def __init__(self, network: nn.Module):
@@ -32,7 +31,6 @@ class Kept(nn.Module):
         self.register_buffer("score", torch.tensor(-torch.inf))
         self.register_buffer("step", torch.tensor(0))
         self.register_buffer("perplexity", torch.tensor(torch.nan))
-        self.register_buffer("recent", torch.full((LOOKS,), torch.nan))
         self.register_buffer("over", torch.tensor(False))
 
     def take(self, network: nn.Module, score: float, step: int) -> None:
@@ -99,9 +97,8 @@ class KeepBest(Callback):
         if kept.perplexity.isnan():
             kept.perplexity.fill_(perplexity)
         kept.over.fill_(split(perplexity, float(kept.perplexity)))
-        kept.recent.copy_(kept.recent.roll(1))
-        kept.recent[0] = agreement
-        score = float(kept.recent.nanmean())
+        looks = training.history.columns()["agreement"]
+        score = float(smooth(looks[np.isfinite(looks)])[-1])
         if score > kept.score and not kept.over:
             kept.take(training.network, score, step)
 
