@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import psutil
@@ -277,3 +278,20 @@ def test_part_is_only_of_a_whole_map(tmp_path):
     for other in (mapped[1:], mapped.T, np.load(tmp_path / "F.npy", mmap_mode="r"), np.load(tmp_path / "X.npy", "c")):
         assert Part.of(other) is None
         np.testing.assert_array_equal(stored.on_disk(other), other)
+
+
+def test_a_parquet_file_is_not_kept_while_it_is_read(tmp_path):
+    """16 row groups of 4 MB: pyarrow would keep each that it has read ahead."""
+    block = np.random.default_rng(0).standard_normal((1000, 1000), np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(block.reshape(-1)), 1000)
+    with pq.ParquetWriter(tmp_path / "X.parquet", pa.schema([("X", column.type)])) as writer:
+        for _ in range(16):
+            writer.write_table(pa.table({"X": column}))
+    del column
+    with ExitStack() as stack:
+        before = pa.total_allocated_bytes()
+        held = [
+            pa.total_allocated_bytes() - before for _ in tables.open_parquet(tmp_path / "X.parquet", stack).batches()
+        ]
+    assert len(held) == 16
+    assert max(held) < 24e6

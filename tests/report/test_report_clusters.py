@@ -74,6 +74,19 @@ def test_columns_that_stand_out():
     assert found[3] == []  # a cluster without rows
 
 
+@pytest.mark.parametrize("many", [7, 1024])
+def test_columns_that_stand_out_do_not_depend_on_how_rows_are_read(many, monkeypatch):
+    monkeypatch.setattr("prodsc.report.clusters.AT_A_TIME", many)
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 3, 200)
+    X = rng.standard_normal((200, 4)) * [1, 1e-3, 50, 0] + [0, 10, -3, 0.1] + 0.3 * labels[:, None] * [1, 1e-3, 0, 0]
+    for c, found in enumerate(standing_out(X.astype(np.float32), labels, 3, None)):
+        off = (X[labels == c].mean(0) - X.mean(0))[:3] / X.std(0)[:3]
+        order = np.argsort(-np.abs(off))
+        assert [name for name, _ in found] == [f"column {j}" for j in order], "and none that is constant"
+        np.testing.assert_allclose([value for _, value in found], off[order], rtol=1e-2)
+
+
 def test_agreement_is_accuracy():
     rng = np.random.default_rng(2)
     labels, other = rng.integers(0, 5, 400), rng.integers(0, 3, 400)

@@ -53,7 +53,8 @@ class Plan:
 
 
 def open_parquet(path: Path, stack: ExitStack) -> Table:
-    file = stack.enter_context(pa.parquet.ParquetFile(path, buffer_size=BUFFER))
+    # pyarrow would keep all that it has read ahead, in the end the whole file
+    file = stack.enter_context(pa.parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False))
     schema = file.schema_arrow
     index = (schema.pandas_metadata or {}).get("index_columns", [])  # row names, not features
     fields = {i: schema.field(i) for i, name in enumerate(schema.names) if name not in index}

@@ -16,6 +16,8 @@ from prodsc.report import _parts as parts
 EXEMPLARS, BORDERS, COMPONENTS, ALIGNED, NEIGHBOURS = 8, 8, 3, 6, 3
 STANDING_OUT = 4  # columns named on a card
 SAMPLE = 20_000  # rows whose columns are read
+AT_A_TIME = 1024  # of them
+CONSTANT = 1e-9  # of its mean: a column that varies less only has rounding
 
 
 @dataclass(frozen=True)
@@ -103,16 +105,24 @@ def subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]) -> 
 def standing_out(
     X: np.ndarray, labels: NDArray[np.intp], k: int, names: Sequence[str] | None
 ) -> list[list[tuple[str, float]]]:
-    """Per cluster the columns whose mean is furthest from the mean of all rows, in standard deviations of all rows."""
+    """Per cluster the columns whose mean is furthest from the mean of all rows, in standard deviations of all rows.
+
+    Rows are read a few at a time: they may be wide, and in a file larger than memory.
+    """
     rows = parts.sample(len(labels), SAMPLE, seed=0)
-    some = np.asarray(X[rows], dtype=np.float64)
-    centre, spread = some.mean(axis=0), some.std(axis=0)
+    near = np.asarray(X[rows[:AT_A_TIME]], dtype=np.float64).mean(axis=0)  # sums of squares about it lose no digits
+    sums, squares, sizes = np.zeros((k, len(near))), np.zeros(len(near)), np.bincount(labels[rows], minlength=k)
+    for start in range(0, len(rows), AT_A_TIME):
+        piece = rows[start : start + AT_A_TIME]
+        off = np.asarray(X[piece], dtype=np.float64) - near
+        squares += np.square(off).sum(axis=0)
+        sums += np.eye(k)[labels[piece]].T @ off
+    centre = sums.sum(axis=0) / len(rows)
+    spread = np.sqrt(np.maximum(squares / len(rows) - np.square(centre), 0.0))
+    spread[spread <= CONSTANT * np.abs(near + centre)] = np.inf
     found = []
-    for c in range(k):
-        mine = some[labels[rows] == c]
-        off = (
-            (mine.mean(axis=0) - centre) / np.where(spread > 0, spread, np.inf) if len(mine) else np.zeros(len(centre))
-        )
+    for total, size in zip(sums, sizes, strict=True):
+        off = (total / size - centre) / spread if size else np.zeros(len(centre))
         best = np.argsort(-np.abs(off), kind="stable")[:STANDING_OUT]
         found.append([(names[j] if names is not None else f"column {j}", float(off[j])) for j in best if off[j]])
     return found
