@@ -179,6 +179,8 @@ def test_nystroem_by_all_rows_is_exact_where_the_affinity_has_no_negative_eigenv
     kernel = Sharpened(GramKernel(Y), 2.0)
     exact, found = spectral_partition(kernel, 3, 10, 0), spectral_partition(kernel, 3, 10, 0, rows=Y)
     assert found.inertia == pytest.approx(exact.inertia, rel=1e-2)
+    few = spectral_partition(Sharpened(GramKernel(Y[::9]), 2.0), 3, 10, 0, rows=Y)
+    assert few.inertia == pytest.approx(float(few.distances(Y).amin(1).mean()), rel=1e-3), "all rows are clustered"
     assert adjusted_rand_score(exact.labels(Y), found.labels(Y)) == 1
     assert accuracy(y, found.labels(Y)) > 0.98
 

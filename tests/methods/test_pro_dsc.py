@@ -229,12 +229,16 @@ def test_a_sample_is_clustered_where_there_are_many_rows(blobs, monkeypatch):
     assert clustered[-1] == (60, None), "what is known is known of landmarks"
 
 
-def test_landmarks_that_speak_for_near_rows_only_are_more(blobs):
+def test_landmarks_that_speak_for_near_rows_only_are_more(blobs, monkeypatch):
     X, y = blobs
     assert PRODSC(3, **SMALL).fit(X).settled_["max_landmarks"] == 2048
     assert PRODSC(3, power=8.0, **SMALL).fit(X).settled_["max_landmarks"] == 8192
     known = np.where(np.arange(len(X)) < 5, y, -1)
     assert PRODSC(3, **SMALL).fit(X, known_labels=known).settled_["max_landmarks"] == 8192
+    monkeypatch.setattr("prodsc.methods.defaults.FEW_LANDMARKS", 60)
+    monkeypatch.setattr("prodsc.methods.defaults.FEW_OF_CLUSTER", 1)
+    assert len(PRODSC(3, **SMALL).fit(X).partition_.kernel.landmarks) <= 60
+    assert len(PRODSC(3, **SMALL).fit(X, known_labels=known).partition_.kernel.landmarks) == len(X)
 
 
 def test_power_that_is_settled_late_leaves_fewer_landmarks(blobs, monkeypatch):
@@ -243,6 +247,7 @@ def test_power_that_is_settled_late_leaves_fewer_landmarks(blobs, monkeypatch):
     model = PRODSC(3, max_landmarks=100, **SMALL).fit(blobs[0])
     assert model.settled_["power"] == 8
     assert len(model.partition_.kernel.landmarks) == 100
+    assert PRODSC(3, **SMALL).fit(blobs[0]).settled_["max_landmarks"] == 8192
 
 
 def test_sedsc_is_the_same_without_the_anti_collapse_term():
