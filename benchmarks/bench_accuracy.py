@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from looks import shared
 
-from prodsc import PRODSC, metrics
-from prodsc.experiments.recipes import load_recipe
+from prodsc import PRODSC
+from prodsc.core import metrics
+from prodsc.runs.recipes import load_recipe
 from prodsc.training import Callback, Training
 
 TIMED = 6  # steps of each phase when the published schedule is not run in full; the first of them is not counted

@@ -18,10 +18,11 @@ from bench_step import subspaces
 from looks import shared
 from sklearn.datasets import load_digits
 
-from prodsc import PRODSC, metrics
-from prodsc.graph import GramKernel, spectral_labels, spectral_partition
-from prodsc.graph.affinity import neighbour_graph
-from prodsc.methods.defaults import telling_for
+from prodsc import PRODSC
+from prodsc.core import metrics
+from prodsc.core.graph import GramKernel, spectral_labels, spectral_partition
+from prodsc.core.graph.affinity import neighbour_graph
+from prodsc.pro_dsc.defaults import telling_for
 
 SETS = ("subspaces", "digits", "cifar10_efflite0", "mnist", "har_hapt561")
 CLUSTERS = {"har_hapt561": 6}

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from prodsc import PRODSC
-from prodsc.experiments.recipes import load_recipe
+from prodsc.runs.recipes import load_recipe
 from prodsc.training import Callback, Training
 
 ROWS = {  # of the table in the issue: the published configurations of these shapes

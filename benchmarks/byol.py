@@ -18,10 +18,11 @@ from looks import shared
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
-from prodsc import PRODSC, metrics
-from prodsc.features.augment import Augmented, generator_of
-from prodsc.features.byol import Settings, encode, pretrain
-from prodsc.nn.resnet import resnet18
+from prodsc import PRODSC
+from prodsc.core import metrics
+from prodsc.paper.augment import Augmented, generator_of
+from prodsc.paper.byol import Settings, encode, pretrain
+from prodsc.paper.resnet import resnet18
 from prodsc.training import Callback, Training
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from outliers import sample
 from sklearn.metrics import roc_auc_score
 
-from prodsc import PRODSC, metrics
-from prodsc.graph.partition import posterior
+from prodsc import PRODSC
+from prodsc.core import metrics
+from prodsc.core.graph.partition import posterior
 from prodsc.report.fit_figures import reliability
 
 

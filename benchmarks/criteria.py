@@ -15,9 +15,10 @@ from scipy.stats import spearmanr
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from prodsc import PRODSC, metrics
-from prodsc.graph import spectral_partition
-from prodsc.selfexpression import perplexity
+from prodsc import PRODSC
+from prodsc.core import metrics
+from prodsc.core.graph import spectral_partition
+from prodsc.core.self_expression import perplexity
 from prodsc.training import Callback, Training
 
 ROWS = 2500

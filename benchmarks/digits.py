@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import load_digits
 
-from prodsc import PRODSC, metrics
+from prodsc import PRODSC
+from prodsc.core import metrics
 
 
 def main(seeds: int) -> None:

@@ -14,7 +14,8 @@ from outliers import sample
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading
 
-from prodsc import PRODSC, metrics
+from prodsc import PRODSC
+from prodsc.core import metrics
 
 HOW = {"batch_size": 512, "hidden_size": 256}  # half of the defaults: a quarter of their cost, and 36 fits to make
 SETTINGS = [("labels", 0), ("labels", 1), ("labels", 5), ("labels", 10), ("pairs", 100), ("pairs", 1000)]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from prodsc import PRODSC, metrics, theory
+from prodsc import PRODSC
+from prodsc.core import metrics, theory
 from prodsc.training import Callback, Training
 
 SHARED = Path(os.environ.get("PRODSC_SHARED", Path(__file__).parents[1].parent / "shared" / "data"))

@@ -15,10 +15,10 @@ import torch
 from torch.nn.functional import normalize
 
 from prodsc import load_dataset
-from prodsc.graph.neighbours import nearest_neighbours
-from prodsc.graph.number import FOUND, MOST, ROWS_PER_CLUSTER, KCurve, graph_within
-from prodsc.graph.partition import leading_eigenvectors
-from prodsc.methods.number import SAMPLE, estimate_k
+from prodsc.core.graph.neighbours import nearest_neighbours
+from prodsc.core.graph.number import FOUND, MOST, ROWS_PER_CLUSTER, KCurve, graph_within
+from prodsc.core.graph.partition import leading_eigenvectors
+from prodsc.pro_dsc.number import SAMPLE, estimate_k
 
 TUNED = ("digits", "cifar10-efflite0", "coil100", "flowers-efflite0", "blobs-12", "gaussian-20", "uniform-2")
 CONFIRMED = (

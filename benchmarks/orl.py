@@ -11,7 +11,7 @@ import numpy as np
 from looks import Looks, shared
 
 from prodsc import PRODSC
-from prodsc.experiments.recipes import load_recipe
+from prodsc.runs.recipes import load_recipe
 
 AT = (1, 500, 1500, 5000)
 SHOWN = ("ACC", "NMI", "ARI", "coding_rate", "self_expression", "block_diagonal", "rank")

@@ -93,7 +93,7 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
     """Share of training time spent waiting for rows of a file that is not in the page cache: without and with reading
     ahead."""
     from prodsc import PRODSC
-    from prodsc.data.matrix import Rows
+    from prodsc.sources.rows import Rows
     from prodsc.training import Callback
 
     class Enough(Callback):
@@ -129,7 +129,7 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
 
 
 def _nothing_wrong(width: int) -> object:
-    from prodsc.data.survey import Survey
+    from prodsc.sources.checks import Survey
 
     return Survey(1, np.zeros(width), np.zeros(width), np.zeros(width), np.ones(width))
 

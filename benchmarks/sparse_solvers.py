@@ -16,10 +16,10 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.linear_model import ElasticNet
 
-from prodsc.data.sets import load_dataset
-from prodsc.selfexpression.elastic_net import ElasticNets, point_gammas
-from prodsc.selfexpression.omp import omp
-from prodsc.selfexpression.sparse import blocks
+from prodsc.core.self_expression.elastic_net import ElasticNets, point_gammas
+from prodsc.core.self_expression.omp import omp
+from prodsc.core.self_expression.sparse import blocks
+from prodsc.sources.named import load_dataset
 
 K_MAX, TOLERANCE = 10, 1e-6
 GAMMA, TAU = 50.0, 0.9

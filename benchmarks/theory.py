@@ -16,8 +16,9 @@ import torch
 from looks import shared
 from sklearn.datasets import load_digits
 
-from prodsc import PRODSC, SEDSC, diagnose, metrics, theory
-from prodsc.data.synthetic import curve_and_blobs
+from prodsc import PRODSC, SEDSC, diagnose
+from prodsc.core import metrics, theory
+from prodsc.sources.synthetic import curve_and_blobs
 from prodsc.training import Callback, Training
 from prodsc.training.meters import Meters
 

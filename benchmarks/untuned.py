@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from prodsc import PRODSC, load_dataset
-from prodsc.methods.defaults import settled
+from prodsc.pro_dsc.defaults import settled
 
 ROWS = {"mnist": 20_000, "fashion-mnist": 20_000}  # of these sets; of others all
 IMAGES = ("coil100", "orl", "eyaleb")  # k-means and spectral clustering see their pixels as rows

@@ -12,7 +12,8 @@ from rich.table import Table as Screen
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import load_digits
 
-from prodsc import PRODSC, metrics
+from prodsc import PRODSC
+from prodsc.core import metrics
 from prodsc.report.fit_page import write_fit_page
 from prodsc.report.looks import Looks, pictures
 from prodsc.report.page import Table

@@ -9,10 +9,10 @@ import pytest
 
 from prodsc import PRODSC
 from prodsc.cli.options import HIDDEN, parameter_options
-from prodsc.experiments.recipes import load_recipe, names
-from prodsc.methods.document import page
-from prodsc.methods.parameters import BY_NAME, PARAMETERS, parameters_of
-from prodsc.methods.registry import METHODS
+from prodsc.estimators.parameters import BY_NAME, PARAMETERS, parameters_of
+from prodsc.pro_dsc.document import page
+from prodsc.registry import METHODS
+from prodsc.runs.recipes import load_recipe, names
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,7 +36,7 @@ def test_estimator_table_options_and_recipe_keys_agree():
 
 
 def test_every_parameter_is_documented():
-    assert (ROOT / "docs" / "parameters.md").read_text() == page(), "run python -m prodsc.methods.document"
+    assert (ROOT / "docs" / "parameters.md").read_text() == page(), "run python -m prodsc.pro_dsc.document"
 
 
 @pytest.mark.parametrize("name", METHODS)

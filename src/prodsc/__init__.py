@@ -10,16 +10,19 @@ X --> pre-feature --> Z, Y --> S = YY' --> C, A --> loss terms --> one loop --> 
 >>> reproduce("faces-objects", datasets=["orl"]).against_paper()
 """
 
-from prodsc import errors, export, metrics, theory
+from prodsc import errors, export
 from prodsc._version import __version__
-from prodsc.data.readers import read
-from prodsc.data.sets import load_dataset
-from prodsc.experiments.compare import compare
-from prodsc.experiments.reproduce import reproduce
-from prodsc.experiments.tune import tune
-from prodsc.methods import PRODSC, SEDSC, diagnose, load
-from prodsc.methods.number import estimate_k
-from prodsc.methods.registry import make
+from prodsc.bench.compare import compare
+from prodsc.bench.tune import tune
+from prodsc.core import metrics, theory
+from prodsc.paper.reproduce import reproduce
+from prodsc.pro_dsc.diagnosis import diagnose
+from prodsc.pro_dsc.estimator import PRODSC
+from prodsc.pro_dsc.number import estimate_k
+from prodsc.pro_dsc.sedsc import SEDSC
+from prodsc.registry import load, make
+from prodsc.sources.named import load_dataset
+from prodsc.sources.readers import read
 
 __all__ = [
     "PRODSC",

@@ -8,8 +8,8 @@ import pytest
 
 from prodsc import files
 from prodsc.cli import main
-from prodsc.data.catalogue import BY_NAME, SETS, Remote
-from prodsc.data.sets import load_dataset
+from prodsc.sources.catalogue import BY_NAME, SETS, Remote
+from prodsc.sources.named import load_dataset
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from prodsc import read
 from prodsc.cli import main
-from prodsc.features import SHORT_NAMES
+from prodsc.extract import SHORT_NAMES
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
 EXPECTED = PIXELS.reshape(12, -1)[:, :4].astype(np.float32)

@@ -17,7 +17,7 @@ import pytest
 
 from prodsc import PRODSC
 from prodsc.cli import main
-from prodsc.experiments.recipes import names
+from prodsc.runs.recipes import names
 
 QUICK = ["--hidden-size", "32", "--n-components", "16", "--warmup-steps", "10", "--epochs", "20", "--n-init", "3"]
 RESULTS = {"labels.csv", "history.csv", "model.json", "model.safetensors", "report.html", "result.json", "run.json"}

@@ -4,11 +4,11 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodsc import PRODSC, SEDSC
-from prodsc.methods import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
-from prodsc.methods.closed_form import LRR, LSR
-from prodsc.methods.k_means import KMeansClusterer, SphericalKMeans
-from prodsc.methods.sparse import SSC, SSCOMP, EnSC
-from prodsc.methods.spectral import SpectralClusterer
+from prodsc.baselines import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
+from prodsc.baselines.closed_form import LRR, LSR
+from prodsc.baselines.k_means import KMeansClusterer, SphericalKMeans
+from prodsc.baselines.sparse import SSC, SSCOMP, EnSC
+from prodsc.baselines.spectral import SpectralClusterer
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
 QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}

@@ -17,7 +17,7 @@ from setting import FIT, IMAGES, STOP_AT, batch_and_network, loss, rows_of, weig
 
 from prodsc import PRODSC, ranks
 from prodsc.cli import main
-from prodsc.data.fingerprint import fingerprint
+from prodsc.sources.fingerprint import fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_a_killed_rank_ends_the_run_with_a_sentence_and_the_run_goes_on(two, fol
     last = said[0].strip().splitlines()[-1]
     assert last.startswith("prodsc: another process of this run was lost")
     assert last.endswith(f"prodsc fit --resume {folder / 'run'}")
-    monkeypatch.setattr("prodsc.experiments.run.write_report", lambda *_: None)  # takes seconds, and is not the point
+    monkeypatch.setattr("prodsc.runs.run.write_report", lambda *_: None)  # takes seconds, and is not the point
     with pytest.raises(SystemExit) as end:
         main(["fit", "--resume", str(folder / "run"), "--quiet"])
     assert end.value.code == 0
@@ -156,7 +156,7 @@ def test_a_killed_rank_ends_the_run_with_a_sentence_and_the_run_goes_on(two, fol
 
 
 def test_methods_that_know_nothing_of_ranks_refuse(monkeypatch, blobs):
-    from prodsc.methods.k_means import KMeansClusterer
+    from prodsc.baselines.k_means import KMeansClusterer
 
     monkeypatch.setattr(ranks, "size", lambda: 2)
     with pytest.raises(ValueError, match="KMeansClusterer fits in one process only; start it without torchrun"):

@@ -13,10 +13,10 @@ from setting import FIT, IMAGES, RUN, STOP_AT, Stop, batch_and_network, loss, ro
 
 from prodsc import PRODSC, ranks
 from prodsc.cli import main
-from prodsc.data.fingerprint import fingerprint
-from prodsc.data.readers import read
-from prodsc.data.survey import check_values
-from prodsc.features import extract
+from prodsc.extract import extract
+from prodsc.sources.checks import check_values
+from prodsc.sources.fingerprint import fingerprint
+from prodsc.sources.readers import read
 
 
 def gradients(save):

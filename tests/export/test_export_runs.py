@@ -14,11 +14,11 @@ from PIL import Image
 from prodsc import PRODSC, export
 from prodsc.cli import main
 from prodsc.errors import InputError, ModelFileError, OutputError, ParameterError
-from prodsc.experiments.paper import EXPERIMENTS
-from prodsc.experiments.past_run import open_run
 from prodsc.export.cards import code
 from prodsc.export.images import image_array
 from prodsc.export.pictures import FIGURES
+from prodsc.paper.plans import EXPERIMENTS
+from prodsc.runs.past_run import open_run
 
 QUICK = ["--hidden-size", "32", "--n-components", "16", "--warmup-steps", "10", "--epochs", "20", "--n-init", "3"]
 
@@ -44,7 +44,7 @@ def run(tmp_path_factory, blobs):
     X, y = blobs
     np.savez(folder / "data.npz", X=X.astype(np.float32), y=y, ids=np.array([f"id {i}" for i in range(len(X))]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prodsc.experiments.run.write_report", lambda *_, **__: None, raising=False)  # no export reads it
+        patch.setattr("prodsc.runs.run.write_report", lambda *_, **__: None, raising=False)  # no export reads it
         done = prodsc("fit", folder / "data.npz", "-k", 3, "--out", folder / "run", *QUICK)
     assert done.returncode == 0, done.stderr
     return folder / "run"
@@ -96,7 +96,7 @@ def test_a_run_with_known_labels_in_a_column_of_text(tmp_path, blobs):
     lines = [",".join([*(f"{v:.3f}" for v in x), f"kind {c}"]) for x, c in zip(X, y, strict=True)]
     (tmp_path / "in.csv").write_text(",".join([*(f"c{j}" for j in range(12)), "kind"]) + "\n" + "\n".join(lines))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prodsc.experiments.run.write_report", lambda *_, **__: None, raising=False)
+        patch.setattr("prodsc.runs.run.write_report", lambda *_, **__: None, raising=False)
         words = ["-k", 3, "--labels", "kind", "--out", tmp_path / "run", *QUICK, "--epochs", 1]
         assert prodsc("fit", tmp_path / "in.csv", *words).returncode == 0
     done = prodsc("export", tmp_path / "run", "--table", tmp_path / "out.csv")

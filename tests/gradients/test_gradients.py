@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from prodsc import losses
-from prodsc.selfexpression import self_expression, sinkhorn
+from prodsc.core import losses
+from prodsc.core.self_expression import self_expression, sinkhorn
 
 
 def rows(n, d, seed=0):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from prodsc import PRODSC, metrics
+from prodsc import PRODSC
+from prodsc.core import metrics
 from prodsc.nn import Network, gradient_scaler, mlp, used_dtype
 from prodsc.nn.precision import DTYPES
 

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prodsc import losses, metrics
-from prodsc.selfexpression import self_expression
+from prodsc.core import losses, metrics
+from prodsc.core.self_expression import self_expression
 
 seeds = st.integers(0, 2**16)
 

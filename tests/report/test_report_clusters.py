@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from prodsc import metrics
+from prodsc.core import metrics
 from prodsc.report.agreement import agreement, resampled, worst_pairs
 from prodsc.report.clusters import cards, standing_out, subspace_angles
 from prodsc.report.movement import bands

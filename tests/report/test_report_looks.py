@@ -121,7 +121,7 @@ def test_texts_and_columns(files):
 
 
 def test_digits_are_pictures_by_name():
-    from prodsc.data.sets import load_dataset
+    from prodsc.sources.named import load_dataset
 
     found = load_dataset("digits")
     looks = open_looks(Path("digits"), found.X)

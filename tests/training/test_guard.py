@@ -8,9 +8,10 @@ import torch
 from sklearn.datasets import load_digits
 
 from conftest import SMALL
-from prodsc import PRODSC, SEDSC, diagnose, metrics, theory
+from prodsc import PRODSC, SEDSC, diagnose
+from prodsc.core import metrics, theory
+from prodsc.core.losses import Objective, Term
 from prodsc.errors import CollapseError
-from prodsc.losses import Objective, Term
 from prodsc.training import Batches, Callback, History, Phase, Training
 from prodsc.training.guard import CollapseGuard
 from prodsc.training.meters import Meters
@@ -77,7 +78,7 @@ def test_a_rank_that_comes_back_is_no_collapse(ranks, terms, warns, monkeypatch,
     )
     training.batch = SimpleNamespace(Z=torch.zeros(8, 3), C=torch.zeros(8, 8))
     for look, rank in enumerate(ranks):
-        monkeypatch.setattr("prodsc.theory.effective_rank", lambda Z, rank=rank: torch.tensor(float(rank)))
+        monkeypatch.setattr("prodsc.core.theory.effective_rank", lambda Z, rank=rank: torch.tensor(float(rank)))
         training.step = max(0, 10 * look - 1)
         guard.on_batch(training)
     assert bool(recwarn.list) == warns

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from prodsc.core.losses import Objective, Term
 from prodsc.errors import ModelFileError, TrainingError
-from prodsc.losses import Objective, Term
 from prodsc.nn import Network
 from prodsc.training import Batches, Callback, History, Phase, Training, train
 from prodsc.training.checkpoint import CheckpointCallback, load_checkpoint, save_checkpoint

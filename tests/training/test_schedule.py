@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from prodsc.losses import Objective, Term
+from prodsc.core.losses import Objective, Term
 from prodsc.training import Batches, Callback, History, Phase, Training, train
 from prodsc.training.schedule import Schedule, cosine, rising
 

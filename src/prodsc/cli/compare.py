@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from prodsc import files
+from prodsc.bench.compare import GRIDS, ComparisonTable, grid_of
+from prodsc.bench.compare import compare as run_comparison
+from prodsc.bench.trials import Limits, Outcome, Trial
 from prodsc.cli.options import Value
-from prodsc.data.readers import read
-from prodsc.data.sets import about_set
-from prodsc.experiments.compare import GRIDS, ComparisonTable, grid_of
-from prodsc.experiments.compare import compare as run_comparison
-from prodsc.experiments.trials import Limits, Outcome, Trial
+from prodsc.sources.named import about_set
+from prodsc.sources.readers import read
 
 DEFAULT = "k-means,spectral,pro-dsc"
 
@@ -52,8 +52,8 @@ def compare(
     Each run has a process of its own. Given again, the command goes on where it was stopped. Leaves table.csv, table.md
     and report.html in --out.
     """
-    from prodsc.methods.registry import METHODS
-    from prodsc.report.compare_page import write_compare_page
+    from prodsc.bench.compare_page import write_compare_page
+    from prodsc.registry import METHODS
 
     names = list(METHODS) if methods == "all" else [word.strip() for word in methods.split(",") if word.strip()]
     named = about_set(file) is not None
@@ -100,8 +100,8 @@ def compare(
 
 def _parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """METHOD.NAME=VALUE, ... as parameters by method, each read and checked by its own rule."""
-    from prodsc.methods.parameters import BY_NAME
-    from prodsc.methods.registry import make
+    from prodsc.estimators.parameters import BY_NAME
+    from prodsc.registry import make
 
     found: dict[str, dict[str, Any]] = {}
     for words in given:

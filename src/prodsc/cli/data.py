@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from prodsc.data.catalogue import SETS, About
-from prodsc.data.fetch import fetch as download_set
-from prodsc.data.sets import about_set, check, find, missing, search_path
 from prodsc.errors import InputError
+from prodsc.sources.catalogue import SETS, About
+from prodsc.sources.fetch import fetch as download_set
+from prodsc.sources.named import about_set, check, find, missing, search_path
 
 WORDS = {"matches": "sha256 as recorded", "differs": "sha256 differs", "not recorded": "checksum not recorded"}
 

@@ -6,9 +6,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from prodsc.data.readers import read
-from prodsc.methods import diagnose as measure
-from prodsc.methods import load
+from prodsc.pro_dsc.diagnosis import diagnose as measure
+from prodsc.registry import load
+from prodsc.sources.readers import read
 
 COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from prodsc import export as exports
-from prodsc.experiments.past_run import open_run
-from prodsc.experiments.run import RESULT
 from prodsc.export import cards, tables
 from prodsc.export.images import check_folder
 from prodsc.export.targets import check_target
+from prodsc.runs.past_run import open_run
+from prodsc.runs.run import RESULT
 
 PATH = click.Path(path_type=Path)
 

@@ -7,8 +7,8 @@ import click
 
 from prodsc import ranks
 from prodsc.cli.shown import shown
-from prodsc.features import SHORT_NAMES, Features
-from prodsc.features import extract as extract_features
+from prodsc.extract import SHORT_NAMES, Features
+from prodsc.extract import extract as extract_features
 
 SKIPPED_SHOWN = 10
 

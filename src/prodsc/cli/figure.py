@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from prodsc import export as exports
-from prodsc.experiments.past_run import open_run
 from prodsc.export.images import image_array
 from prodsc.export.pictures import FIGURES, SUFFIXES, check_name
 from prodsc.export.targets import check_target
+from prodsc.runs.past_run import open_run
 
 
 @click.command()

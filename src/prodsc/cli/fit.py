@@ -10,10 +10,10 @@ import click
 from prodsc import ranks
 from prodsc.cli.options import parameter_options
 from prodsc.cli.shown import shown
-from prodsc.data.sets import locate
 from prodsc.errors import ParameterError
-from prodsc.experiments.recipes import load_recipe
-from prodsc.experiments.run import Request, run
+from prodsc.runs.recipes import load_recipe
+from prodsc.runs.run import Request, run
+from prodsc.sources.named import locate
 from prodsc.training.progress import ProgressCallback
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from prodsc import files
+from prodsc.bench.summary import to_csv
 from prodsc.cli.shown import shown
-from prodsc.data.readers import read
-from prodsc.data.sets import about_set, load_dataset
-from prodsc.experiments.summary import to_csv
-from prodsc.methods.number import estimate_k
-from prodsc.methods.parameters import BY_NAME
+from prodsc.estimators.parameters import BY_NAME
+from prodsc.pro_dsc.number import estimate_k
+from prodsc.sources.named import about_set, load_dataset
+from prodsc.sources.readers import read
 
 TOLD = 8  # candidates printed
 HEADS = ("k", "score", "agreement", "score of one cloud")

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from prodsc.methods import PRODSC
-from prodsc.methods.parameters import Parameter, parameters_of
+from prodsc.estimators.parameters import Parameter, parameters_of
+from prodsc.pro_dsc.estimator import PRODSC
 
 SHORT = {"n_clusters": "-k"}
 REQUIRED = ("n_clusters",)  # the estimator has a default because scikit-learn wants one; a person must choose

@@ -9,12 +9,12 @@ import numpy as np
 
 from prodsc import ranks
 from prodsc.cli.shown import shown
-from prodsc.data.matrix import as_array
-from prodsc.data.readers import read
+from prodsc.core.metrics import scores
 from prodsc.errors import OutputError
-from prodsc.experiments.run import label_lines, write_labels
-from prodsc.methods import load
-from prodsc.metrics import scores
+from prodsc.registry import load
+from prodsc.runs.run import label_lines, write_labels
+from prodsc.sources.readers import read
+from prodsc.sources.rows import as_array
 
 
 @click.command()

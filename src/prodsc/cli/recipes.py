@@ -2,7 +2,7 @@
 
 import click
 
-from prodsc.experiments.recipes import load_recipe, names
+from prodsc.runs.recipes import load_recipe, names
 
 
 @click.command()

@@ -6,8 +6,8 @@ import click
 import numpy as np
 
 from prodsc.errors import InputError
-from prodsc.experiments.past_run import PastRun, open_run
-from prodsc.experiments.run import PAGE, write_report
+from prodsc.runs.past_run import PastRun, open_run
+from prodsc.runs.run import PAGE, write_report
 
 
 @click.command()

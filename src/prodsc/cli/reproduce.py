@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from prodsc.experiments import reproduce as experiments
-from prodsc.experiments.paper import EXPERIMENTS
-from prodsc.experiments.trials import Limits, Outcome, Trial
+from prodsc.bench.trials import Limits, Outcome, Trial
+from prodsc.paper import reproduce as experiments
+from prodsc.paper.plans import EXPERIMENTS
 
 
 @click.command(context_settings={"show_default": False})

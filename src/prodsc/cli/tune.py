@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from prodsc import files
+from prodsc.bench.trials import Limits, Trial
+from prodsc.bench.tune import Tried
+from prodsc.bench.tune import tune as search
 from prodsc.cli.compare import _parameters
-from prodsc.data.readers import read
-from prodsc.data.sets import about_set
-from prodsc.experiments.trials import Limits, Trial
-from prodsc.experiments.tune import Tried
-from prodsc.experiments.tune import tune as search
+from prodsc.sources.named import about_set
+from prodsc.sources.readers import read
 from prodsc.training.checkpoint import Interrupted
 
 
@@ -46,7 +46,7 @@ def tune(
     The first trial is the defaults. Given again, the command goes on where it was stopped, or with more --trials.
     Leaves recipe.toml (for `prodsc fit --recipe`), table.csv, table.md and report.html in --out.
     """
-    from prodsc.report.tune_page import write_tune_page
+    from prodsc.bench.tune_page import write_tune_page
 
     named = about_set(file) is not None
     known = None if named or labels is None else read(file, labels=labels).y

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from prodsc import files
 from prodsc._version import __version__
-from prodsc.data.catalogue import SETS
-from prodsc.data.fingerprint import fingerprint
-from prodsc.data.matrix import as_array
+from prodsc.core.metrics import scores
+from prodsc.estimators.model_file import plain_parameters
 from prodsc.export.targets import check_target
-from prodsc.methods import diagnose
-from prodsc.methods.model_file import plain_parameters
-from prodsc.metrics import scores
+from prodsc.pro_dsc.diagnosis import diagnose
+from prodsc.sources.catalogue import SETS
+from prodsc.sources.fingerprint import fingerprint
+from prodsc.sources.rows import as_array
 
 SUFFIXES = (".md", ".markdown")
 NO_LICENCE = "not stated: fill it in before you pass the model on; it may not be wider than that of the data allows"

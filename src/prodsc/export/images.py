@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prodsc import files
-from prodsc.data.readers import read
-from prodsc.data.sets import about_set, load_dataset
 from prodsc.errors import InputError, OutputError
 from prodsc.export.targets import check_labels
-from prodsc.features.inputs import image_names, printable
+from prodsc.extract.inputs import image_names, printable
 from prodsc.report.looks import pictures
+from prodsc.sources.named import about_set, load_dataset
+from prodsc.sources.readers import read
 
 INDEX = "index.csv"  # what lies where; a folder that has it was made here, and only such a one is ever replaced
 LONGEST = 80  # characters that are kept of a name

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from prodsc.data.matrix import as_array
+from prodsc.bench.measures import aligned_rows
 from prodsc.errors import InputError, ParameterError, did_you_mean
-from prodsc.experiments.measures import aligned_rows
-from prodsc.experiments.paper import BY_NAME as PAPER
 from prodsc.export.targets import check_target
-from prodsc.methods import diagnose
+from prodsc.paper.plans import BY_NAME as PAPER
+from prodsc.pro_dsc.diagnosis import diagnose
+from prodsc.sources.rows import as_array
 from prodsc.training.meters import Meters
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Subject:
 
 
 def _alignment(of: Subject) -> "Figure":
-    from prodsc.report.paper_figures import alignment
+    from prodsc.paper.theory_figures import alignment
 
     meters = of.measured(spectra=True)
     when = np.array(meters.numbers["epoch"])
@@ -87,7 +87,7 @@ def _alignment(of: Subject) -> "Figure":
 
 
 def _csc(of: Subject) -> "Figure":
-    from prodsc.report.paper_figures import structure
+    from prodsc.paper.theory_figures import structure
 
     numbers = of.measured(spectra=False).numbers
     names = ("epoch", "csc", "g_inside", "g_outside", "c_inside", "c_outside")
@@ -126,13 +126,13 @@ def _map(of: Subject) -> "Figure":
 
 
 def _orthogonal(of: Subject) -> "Figure":
-    from prodsc.report.paper_figures import orthogonal
+    from prodsc.paper.theory_figures import orthogonal
 
     return orthogonal(of.flat, of.Z, of.groups[of.rows], what=of.what)
 
 
 def _singular_values(of: Subject) -> "Figure":
-    from prodsc.report.paper_figures import singular_values
+    from prodsc.paper.theory_figures import singular_values
 
     return singular_values(of.flat, of.Z, of.groups[of.rows], what=of.what)
 
@@ -144,7 +144,7 @@ def _spectrum(of: Subject) -> "Figure":
 
 
 def _subspaces(of: Subject) -> "Figure":
-    from prodsc.report.result_figures import subspaces
+    from prodsc.paper.result_figures import subspaces
 
     images = of.X if of.images is None else of.images
     if images.ndim < 3 or len(images) != len(of.X):
@@ -164,7 +164,7 @@ def _tsne(of: Subject) -> "Figure":
 
 
 def _water_filling(of: Subject) -> "Figure":
-    from prodsc.report.paper_figures import water_filling
+    from prodsc.paper.theory_figures import water_filling
 
     found = diagnose(of.model, of.X)
     if found.predicted is None or found.nu is None:

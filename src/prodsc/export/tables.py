@@ -15,11 +15,11 @@ import pyarrow.parquet
 from numpy.typing import ArrayLike
 
 from prodsc import files
-from prodsc.data.readers import read, read_ids, read_vectors
-from prodsc.data.sets import about_set, load_dataset
-from prodsc.data.tables import ROWS_AT_A_TIME, csv_options
 from prodsc.errors import InputError, reason_of
 from prodsc.export.targets import check_labels, check_target
+from prodsc.sources.named import about_set, load_dataset
+from prodsc.sources.readers import read, read_ids, read_vectors
+from prodsc.sources.tables import ROWS_AT_A_TIME, csv_options
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 TEXT = (".csv", ".tsv")

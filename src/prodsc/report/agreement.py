@@ -65,7 +65,7 @@ def worst_pairs(
 
 def resampled(counts: NDArray[np.intp], seed: int = 0) -> dict[str, float]:
     """Std of each score over rows drawn again from this very table: how far chance in the choice of rows moves it."""
-    from prodsc.metrics import scores
+    from prodsc.core.metrics import scores
 
     n = int(counts.sum())
     labels, classes = (index.reshape(-1) for index in np.indices(counts.shape))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prodsc import theory
+from prodsc.core import theory
 from prodsc.report import _parts as parts
 
 EXEMPLARS, BORDERS, COMPONENTS, ALIGNED, NEIGHBOURS = 8, 8, 3, 6, 3

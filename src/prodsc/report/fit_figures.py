@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from prodsc import metrics
-from prodsc.graph.number import KCurve
+from prodsc.core import metrics
+from prodsc.core.graph.number import KCurve
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
-from prodsc.training.keep import CALM, SETTLED, SPLIT, smooth, split
+from prodsc.training.stopping import CALM, SETTLED, SPLIT, smooth, split
 
 WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
 BINS, LEAST = 10, 10  # of a reliability curve: bins, and rows that a bin needs to be shown

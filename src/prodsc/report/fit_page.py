@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prodsc import metrics
-from prodsc.graph.partition import laplacian_eigenvalues
-from prodsc.methods.diagnosis import Diagnosis, diagnose
+from prodsc.core import metrics
+from prodsc.core.graph.partition import laplacian_eigenvalues
+from prodsc.paper.theory_figures import water_filling
+from prodsc.pro_dsc.diagnosis import Diagnosis, diagnose
 from prodsc.report import _parts as parts
 from prodsc.report import figures, fit_figures
 from prodsc.report.agreement import agreement, resampled, worst_pairs
@@ -20,10 +21,9 @@ from prodsc.report.looks import Looks
 from prodsc.report.map_data import Shown, map_data
 from prodsc.report.movement import bands
 from prodsc.report.page import Part, Picture, Section, Table, component, write_page
-from prodsc.report.paper_figures import water_filling
 
 if TYPE_CHECKING:
-    from prodsc.methods import PRODSC
+    from prodsc.pro_dsc.estimator import PRODSC
 
 MOST_SHOWN = 100_000  # rows on the page; of more, a random sample
 NEARLY = 0.7  # of the widest gap: two numbers of clusters are then both supported

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from prodsc.data.catalogue import BY_NAME
-from prodsc.data.readers import read_array, read_ids
 from prodsc.errors import InputError, did_you_mean
-from prodsc.features.inputs import Items, open_items
+from prodsc.extract.inputs import Items, open_items
+from prodsc.sources.catalogue import BY_NAME
+from prodsc.sources.readers import read_array, read_ids
 
 MOST_TEXT = 240  # characters of a text that are shown
 TEXT_BYTES = 4_000_000  # of all texts on a page; beyond, only a sample of rows has one

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prodsc.data.links import Links
+from prodsc.pro_dsc.constraints import Links
 
 LISTED = 2**24  # rows whose shuffled order is kept in a list; for more it is computed where it is needed
 ROUNDS = 6

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import torch
 
-from prodsc import theory
+from prodsc.core import theory
 from prodsc.errors import CollapseError
 from prodsc.training.loop import Callback, Training
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from prodsc.losses import LossReport
+from prodsc.core.losses import LossReport
 
 
 class History:

@@ -9,8 +9,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from prodsc import ranks
+from prodsc.core.losses import LossReport, Objective
 from prodsc.errors import TrainingError
-from prodsc.losses import LossReport, Objective
 from prodsc.nn import gradient_scaler
 from prodsc.training.batches import Batches
 from prodsc.training.history import History

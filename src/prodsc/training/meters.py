@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from prodsc import theory
+from prodsc.core import theory
 from prodsc.training.loop import Callback, Training
 
 

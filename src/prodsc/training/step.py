@@ -7,8 +7,8 @@ import numpy as np
 from torch import Tensor
 
 from prodsc import ranks
+from prodsc.core.self_expression import SelfExpression
 from prodsc.nn import Network
-from prodsc.selfexpression import SelfExpression
 from prodsc.types import Affinity, Rows, Square
 
 
@@ -31,7 +31,7 @@ class Step:
     ):
         """X, and H where the encoder is frozen, are this rank's share; `rows`, the numbers of its rows in the data, are
         those of the whole batch. R is what is known of its pairs (`Links.matrix`). `near` are other rows (or their H)
-        that Y comes from (methods/views.py)."""
+        that Y comes from (pro_dsc/neighbour_sampler.py)."""
         self.network, self._X, self._express, self.rows, self._H, self.R = network, X, express, rows, H, R
         self._near = near
         self.n = len(X) if rows is None else len(rows)

@@ -1,0 +1,198 @@
+"""DSC-Net: an autoencoder whose codes express each other by a free matrix of all pairs."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from prodsc.core import losses
+from prodsc.core.graph import spectral_labels
+from prodsc.core.losses import Objective, Term
+from prodsc.core.self_expression import low_rank_affinity, strongest
+from prodsc.errors import InputError, ParameterError
+from prodsc.estimators.deep import DeepClusterer
+from prodsc.nn import Autoencoder, conv_autoencoder, mlp_autoencoder
+from prodsc.sources.rows import Rows
+from prodsc.training import Batches, Callback, Phase, Training
+from prodsc.types import Rows as RowsOf
+
+MAX_ROWS = 30_000  # C, its gradient and Adam's two moments: 16 bytes a pair, 14 GB
+START = 1e-4  # of every entry of C
+
+
+class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
+    """Deep subspace clustering networks (DSC-Net, NeurIPS 2017).
+
+    An autoencoder with codes Z, pre-trained, then on all rows at once with a free N x N matrix C
+
+        1/2 ||X - X_hat||^2 + beta ||C||_F^2 + gamma/2 ||Z - ZC||_F^2,   X_hat decoded from ZC
+
+    C is cleaned, made an affinity and clustered spectrally. It says nothing of new rows, so there is no `predict`.
+    See docs/methods/dsc-net.md.
+    """
+
+    network_: "ExpressedAutoencoder"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        encoder: str = "mlp",
+        hidden_size: int = 128,
+        n_components: int = 128,
+        channels: Sequence[int] = (10, 20, 30),
+        kernel_sizes: Sequence[int] = (5, 3, 3),
+        pretrain_epochs: int = 100,
+        pretrain_batch_size: int = 100,
+        pretrain_learning_rate: float = 1e-3,
+        scaling: str = "unit",
+        gamma: float = 1.0,
+        beta: float = 1.0,
+        epochs: int = 100,
+        learning_rate: float = 1e-3,
+        mass_kept: float = 0.2,
+        subspace_dim: int = 10,
+        power: float = 3.5,
+        n_init: int = 10,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        verbose: int = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.encoder = encoder
+        self.hidden_size = hidden_size
+        self.n_components = n_components
+        self.channels = channels
+        self.kernel_sizes = kernel_sizes
+        self.pretrain_epochs = pretrain_epochs
+        self.pretrain_batch_size = pretrain_batch_size
+        self.pretrain_learning_rate = pretrain_learning_rate
+        self.scaling = scaling
+        self.gamma = gamma
+        self.beta = beta
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.mass_kept = mass_kept
+        self.subspace_dim = subspace_dim
+        self.power = power
+        self.n_init = n_init
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    # ---- the pieces of a fit -------------------------------------------------------------------------------
+
+    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+        self._n_rows = len(rows)
+        if self._n_rows > MAX_ROWS:
+            raise InputError(
+                f"X has {self._n_rows} rows, and DSCNet learns a matrix of all pairs: at most {MAX_ROWS} rows. "
+                "Give fewer, or use a method that generalises, such as PRODSC or SENet."
+            )
+        super()._fit(rows, callbacks, checkpoint)
+
+    def _network(self, sample: Tensor) -> "ExpressedAutoencoder":
+        generator = torch.Generator().manual_seed(self.seed_)
+        if self.encoder == "conv":
+            autoencoder = conv_autoencoder(sample, self.channels, self.kernel_sizes, generator)
+        elif self.encoder == "mlp":
+            autoencoder = mlp_autoencoder([sample.shape[1], self.hidden_size, self.n_components], generator)
+        else:
+            raise ParameterError(f"DSCNet: encoder must be 'mlp' or 'conv', got {self.encoder!r}: it needs a decoder.")
+        return ExpressedAutoencoder(autoencoder, self._n_rows)
+
+    def _objective(self) -> Objective["Whole"]:
+        return Objective(
+            Term("reconstruction", 1.0, lambda s: losses.reconstruction(s.X, s.X_hat)),
+            Term("frobenius", self.beta, lambda s: losses.frobenius(s.network.C)),
+            Term("self_expression", self.gamma, lambda s: losses.reconstruction(s.Z, s.Z_expressed)),
+        )
+
+    def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
+        parts = Batches(n_rows, self.pretrain_batch_size, (self.seed_, 0))
+        whole = Batches(n_rows, n_rows, (self.seed_, 1))
+        pretrain = Phase(
+            "pre-train", self.pretrain_epochs * parts.per_epoch, ("reconstruction",), parts, self._adam_of_autoencoder
+        )
+        return [pretrain, Phase("joint", self.epochs, tuple(objective.terms), whole, self._adam)]
+
+    def _adam_of_autoencoder(self, network: "ExpressedAutoencoder") -> torch.optim.Optimizer:
+        return torch.optim.Adam(network.autoencoder.parameters(), lr=self.pretrain_learning_rate, fused=True)
+
+    def _adam(self, network: "ExpressedAutoencoder") -> torch.optim.Optimizer:
+        return torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
+
+    def _step(self, rows: Rows, phase: Phase, t: int) -> "Whole":
+        return Whole(self.network_, rows[phase.batches[t]].to(self.device_), "self_expression" in phase.terms)
+
+    def _finish(self, training: Training, rows: Rows) -> None:
+        C = strongest(self.network_.C.detach(), self.mass_kept)
+        A = low_rank_affinity(C, self.subspace_dim * self.n_clusters_ + 1, self.power)
+        self.labels_ = spectral_labels(A.cpu(), self.n_clusters_, self.n_init, self.seed_)
+
+    # ---- use -----------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Z: the codes of the autoencoder."""
+        rows = self._new_rows(X)
+        self.network_.eval()
+        with torch.inference_mode():
+            parts = [self.network_.autoencoder.encode(part.to(self.device_)) for part in rows.chunks()]
+        return torch.cat(parts).cpu().numpy()
+
+    def coefficients(self) -> np.ndarray:
+        """C, N x N for the rows of the fit: column j expresses row j."""
+        check_is_fitted(self)
+        return self.network_.C.detach().cpu().numpy()
+
+    def _takes_images(self, array: np.ndarray) -> bool:
+        return self.encoder == "conv"
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        self._n_rows = len(self.labels_)
+        super()._restore(tensors, facts)
+
+    @property
+    def _n_features_out(self) -> int:
+        with torch.inference_mode():
+            return self.network_.autoencoder.encode(self._sample().to(self.device_)).shape[1]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # the network computes in float32
+        return tags
+
+
+class ExpressedAutoencoder(nn.Module):
+    """An autoencoder, and the coefficients of all pairs of rows."""
+
+    def __init__(self, autoencoder: Autoencoder, n_rows: int):
+        super().__init__()
+        self.autoencoder = autoencoder
+        self.C = nn.Parameter(torch.full((n_rows, n_rows), START))
+
+
+class Whole:
+    """Rows, their codes, and what these are when expressed by each other; decoded from the latter if `expressed`."""
+
+    def __init__(self, network: ExpressedAutoencoder, X: Tensor, expressed: bool):
+        self.network, self.X, self.expressed = network, X, expressed
+
+    @cached_property
+    def Z(self) -> RowsOf:
+        return self.network.autoencoder.encode(self.X)
+
+    @cached_property
+    def Z_expressed(self) -> RowsOf:
+        return (self.Z.T @ self.network.C).T  # not C'Z: the gradient of C' would be turned, and it is N x N
+
+    @cached_property
+    def X_hat(self) -> Tensor:
+        return self.network.autoencoder.decode(self.Z_expressed if self.expressed else self.Z)

@@ -1,0 +1,148 @@
+"""SCAN on frozen features: linear heads on which neighbours agree, then labels that train themselves."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prodsc.core.graph import nearest_neighbours
+from prodsc.core.losses import Objective, Term, disagreement, negative_entropy, self_label
+from prodsc.estimators.soft import HeadLosses, SoftClusterer, one_of
+from prodsc.nn import built
+from prodsc.sources.rows import Rows
+from prodsc.training import Batches, Callback, Phase, Training
+
+SELF_LABEL_BATCH = 1000  # rows: every cluster should have sure ones in it
+
+
+class SCAN(SoftClusterer):
+    """Semantic clustering by adopting nearest neighbours (SCAN, ECCV 2020), on features.
+
+    Linear heads with p = softmax; for rows x_i with a neighbour x'_i
+
+        -mean_i log <p(x_i), p(x'_i)> - entropy_weight H(mean p)
+
+    then, on the best head, cross-entropy with its own labels where it is sure. See docs/methods/scan.md.
+    """
+
+    network_: "LinearHeads"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_heads: int = 10,
+        n_neighbors: int = 20,
+        scaling: str = "standard",
+        entropy_weight: float = 5.0,
+        batch_size: int = 128,
+        epochs: int = 50,
+        self_label_epochs: int = 20,
+        confidence: float = 0.99,
+        learning_rate: float = 1e-4,
+        weight_decay: float = 1e-4,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        verbose: int = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.n_heads = n_heads
+        self.n_neighbors = n_neighbors
+        self.scaling = scaling
+        self.entropy_weight = entropy_weight
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.self_label_epochs = self_label_epochs
+        self.confidence = confidence
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _network(self, sample: Tensor) -> "LinearHeads":
+        generator = torch.Generator().manual_seed(self.seed_)
+        width = sample.shape[1]
+        heads = [built(lambda: nn.Linear(width, self.n_clusters_), generator) for _ in range(self.n_heads)]
+        return LinearHeads(nn.ModuleList(heads))
+
+    def _prepare(self, rows: Rows) -> None:
+        X = torch.cat([*rows.chunks()]).to(self.device_)
+        self._neighbours = nearest_neighbours(X, self.n_neighbors).cpu()
+
+    def _objective(self) -> Objective[Any]:
+        return Objective(
+            Term("disagreement", 1.0, lambda s: s.disagreement.mean()),
+            Term("negative_entropy", self.entropy_weight, lambda s: s.negative_entropy.mean()),
+            Term("self_label", 1.0, lambda s: self_label(self.network_.best(s.X), self.confidence)),
+        )
+
+    def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
+        pairs = Batches(n_rows, self.batch_size, (self.seed_, 0))
+        single = Batches(n_rows, SELF_LABEL_BATCH, (self.seed_, 1))
+        return [
+            Phase("joint", self.epochs * pairs.per_epoch, ("disagreement", "negative_entropy"), pairs, self._adam),
+            Phase("self-label", self.self_label_epochs * single.per_epoch, ("self_label",), single, self._adam),
+        ]
+
+    def _adam(self, network: "LinearHeads") -> torch.optim.Optimizer:
+        return torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True)
+
+    def _step(self, rows: Rows, phase: Phase, t: int) -> "Neighbours":
+        batch = phase.batches[t]
+        X, X_other = (rows[which].to(self.device_) for which in (batch, one_of(self._neighbours, batch, phase, t)))
+        return Neighbours(self.network_, X, X_other, self.entropy_weight)
+
+    def _listeners(self) -> list[Callback]:
+        return [HeadLosses("disagreement")]
+
+    def _finish(self, training: Training, rows: Rows) -> None:
+        del self._neighbours  # n x n_neighbors: only training reads it
+        super()._finish(training, rows)
+
+    def _probabilities(self, X: Tensor) -> Tensor:
+        return torch.softmax(self.network_.best(X), dim=1)
+
+
+class LinearHeads(nn.Module):
+    """Heads side by side, and their losses of the newest epoch."""
+
+    losses: Tensor
+
+    def __init__(self, heads: nn.ModuleList):
+        super().__init__()
+        self.heads = heads
+        self.register_buffer("losses", torch.zeros(len(heads)))
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Probabilities, heads x n x k."""
+        return torch.softmax(torch.stack([head(X) for head in self.heads]), dim=2)
+
+    def best(self, X: Tensor) -> Tensor:
+        """Logits of the head with the lowest loss."""
+        return self.heads[int(self.losses.argmin())](X)
+
+
+class Neighbours:
+    """Rows and a neighbour of each: how far every head puts them together, and how evenly it uses the clusters."""
+
+    def __init__(self, network: LinearHeads, X: Tensor, X_other: Tensor, entropy_weight: float):
+        self.network, self.X, self.X_other, self.entropy_weight = network, X, X_other, entropy_weight
+
+    @cached_property
+    def P(self) -> Tensor:
+        return self.network(self.X)
+
+    @cached_property
+    def disagreement(self) -> Tensor:
+        return disagreement(self.P, self.network(self.X_other))
+
+    @cached_property
+    def negative_entropy(self) -> Tensor:
+        return negative_entropy(self.P)
+
+    @property
+    def by_head(self) -> Tensor:
+        return self.disagreement + self.entropy_weight * self.negative_entropy

@@ -1,0 +1,139 @@
+"""TURTLE: the labelling of frozen features that a linear classifier learns fastest."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, cross_val_score
+from torch import Tensor, nn
+from torch.nn.functional import linear, normalize
+
+from prodsc.core.losses import Objective, Term, fitted_classifier, negative_entropy, soft_cross_entropy
+from prodsc.estimators.base import Clusterer
+from prodsc.estimators.soft import SoftClusterer
+from prodsc.nn import built
+from prodsc.sources.rows import Rows
+from prodsc.training import Batches, Phase, Training
+
+
+class TURTLE(SoftClusterer):
+    """Clustering frozen features by the margin of a linear classifier on the labels (TURTLE, ICML 2024).
+
+    Labels t(x) = softmax of a weight-normalised linear layer. At each step a new linear classifier takes `inner_steps`
+    of Adam on these labels, held constant, and then the labels take one on
+
+        CE(classifier(x), t(x)), the classifier held constant, - entropy_weight H(mean t)
+
+    See docs/methods/turtle.md.
+    """
+
+    network_: "WeightNormalised"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        scaling: str = "standard",
+        entropy_weight: float = 10.0,
+        inner_steps: int = 10,
+        inner_learning_rate: float = 1e-3,
+        batch_size: int = 10_000,
+        steps: int = 6000,
+        learning_rate: float = 1e-3,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        verbose: int = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.scaling = scaling
+        self.entropy_weight = entropy_weight
+        self.inner_steps = inner_steps
+        self.inner_learning_rate = inner_learning_rate
+        self.batch_size = batch_size
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _network(self, sample: Tensor) -> "WeightNormalised":
+        generator = torch.Generator().manual_seed(self.seed_)
+        return WeightNormalised(built(lambda: nn.Linear(sample.shape[1], self.n_clusters_), generator))
+
+    def _prepare(self, rows: Rows) -> None:
+        whole = len(rows) <= self.batch_size  # then every batch is all rows: scaling them once is enough
+        self._all_rows = rows[slice(None)].to(self.device_) if whole else None
+
+    def _objective(self) -> Objective["Labelling"]:
+        return Objective(
+            Term("cross_entropy", 1.0, lambda s: soft_cross_entropy(s.logits, s.T)),
+            Term("negative_entropy", self.entropy_weight, lambda s: negative_entropy(s.T)),
+        )
+
+    def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
+        batches = Batches(n_rows, self.batch_size, (self.seed_, 0))
+        return [Phase("joint", self.steps, tuple(objective.terms), batches, self._adam)]
+
+    def _adam(self, network: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+
+    def _step(self, rows: Rows, phase: Phase, t: int) -> "Labelling":
+        generator = np.random.default_rng((*phase.batches.seed, t, 1))
+        X = rows[phase.batches[t]].to(self.device_) if self._all_rows is None else self._all_rows
+        return Labelling(self, X, generator)
+
+    def _finish(self, training: Training, rows: Rows) -> None:
+        del self._all_rows
+        super()._finish(training, rows)
+
+    def _probabilities(self, X: Tensor) -> Tensor:
+        return torch.softmax(self.network_(X), dim=1)
+
+
+class WeightNormalised(nn.Module):
+    """x -> g v'x / |v| + b for each cluster: direction and length are learned apart."""
+
+    def __init__(self, start: nn.Module):
+        super().__init__()
+        assert isinstance(start, nn.Linear)
+        self.v, self.bias = start.weight, start.bias
+        self.g = nn.Parameter(start.weight.detach().norm(dim=1, keepdim=True))
+
+    def forward(self, X: Tensor) -> Tensor:
+        return linear(X, self.g * normalize(self.v), self.bias)
+
+
+class Labelling:
+    """Rows, the labels the network gives them, and what a new classifier learns of these."""
+
+    def __init__(self, model: TURTLE, X: Tensor, generator: np.random.Generator):
+        self.model, self.X, self.generator = model, X, generator
+
+    @cached_property
+    def T(self) -> Tensor:
+        return torch.softmax(self.model.network_(self.X), dim=1)
+
+    @cached_property
+    def logits(self) -> Tensor:
+        width, k = self.X.shape[1], self.T.shape[1]
+        start = torch.from_numpy(self.generator.uniform(-1, 1, (width + 1, k)) / width**0.5).to(self.X)
+        weight, bias = start[:-1].T.contiguous(), start[-1]
+        return fitted_classifier(
+            self.X, self.T.detach(), weight, bias, self.model.inner_steps, self.model.inner_learning_rate
+        )
+
+
+def cross_validated_accuracy(model: Clusterer, X: Any, folds: int = 10) -> float:
+    """How well logistic regression, fitted on the model's labels of the other folds, finds those of each fold.
+
+    A score without true labels: TURTLE's authors choose between settings and seeds by it.
+    """
+    rows = model._new_rows(X)
+    labels = model.predict(X)
+    if len(np.unique(labels)) == 1:
+        return 0.0  # one cluster for all rows is easy to learn and says nothing
+    features = torch.cat([*rows.chunks()]).numpy()
+    split = KFold(folds, shuffle=True, random_state=model.seed_)
+    return float(cross_val_score(LogisticRegression(max_iter=1000), features, labels, cv=split).mean())

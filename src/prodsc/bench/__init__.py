@@ -1,0 +1,1 @@
+"""Many fits: trials in processes of their own, comparison, search of settings."""

@@ -1,0 +1,24 @@
+"""L1, the term that keeps the representation from collapsing, and its published alternative."""
+
+import torch
+
+from prodsc.core.linalg import gram, half_logdet
+from prodsc.types import Rows, Scalar
+
+
+def scale(n: int, d: int, eps: float) -> float:
+    """alpha = d / (n eps)."""
+    return d / (n * eps)
+
+
+def coding_rate(Z: Rows, alpha: float) -> Scalar:
+    """L1 = -1/2 logdet(I + alpha Z'Z), on the smaller of the two Gram matrices (they share the determinant)."""
+    n, d = Z.shape
+    G = alpha * gram(Z.T if d <= n else Z)
+    G.diagonal().add_(1.0)
+    return -half_logdet(G)
+
+
+def nuclear_spread(Z: Rows) -> Scalar:
+    """-||Z||_* / sqrt(n): the convex surrogate of the rank, named by the paper as another anti-collapse term."""
+    return -torch.linalg.svdvals(Z).sum() / len(Z) ** 0.5

@@ -1,0 +1,26 @@
+"""ACC, NMI, ARI, calibration, the subspace-preserving error and connectivity."""
+
+from prodsc.core.metrics.labels import agreement_beyond_chance, evenness
+from prodsc.core.metrics.scores import (
+    accuracy,
+    ari,
+    calibration_error,
+    connectivity,
+    matched,
+    nmi,
+    scores,
+    subspace_preserving_error,
+)
+
+__all__ = [
+    "accuracy",
+    "agreement_beyond_chance",
+    "ari",
+    "calibration_error",
+    "connectivity",
+    "evenness",
+    "matched",
+    "nmi",
+    "scores",
+    "subspace_preserving_error",
+]

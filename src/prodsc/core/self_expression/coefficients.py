@@ -1,0 +1,98 @@
+"""From the rows of Y to the self-expressive coefficients C and the affinity A.
+
+    S = YY'      P = normalise(|S| / eta), diag(P) = 0      A = (P + P') / 2      C = sign(S) * A  or  sign(S) * P
+
+Column j of C expresses point j, as in the paper: the reconstruction of row z_j is row j of C'Z.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from prodsc.core.linalg import gram
+from prodsc.types import Affinity, Rows, Square
+
+Normaliser = Literal["softmax", "sinkhorn"]
+CoefficientForm = Literal["symmetric", "directed"]
+NORMALISERS: tuple[str, ...] = get_args(Normaliser)
+COEFFICIENT_FORMS: tuple[str, ...] = get_args(CoefficientForm)
+
+
+@dataclass(frozen=True)
+class SelfExpression:
+    """Everything that S = YY' becomes, each value by its name."""
+
+    S: Square
+    A: Affinity
+    C: Square
+
+
+def informed(K: Square, R: Tensor) -> Square:
+    """Similarities in [0, 1] where a known pair has the one it should have: 1 together (R = 1), apart (R = -1) none,
+    not even the weight e^0 that the softmax gives to pairs at right angles."""
+    return K.masked_fill(R > 0, 1.0).masked_fill(R < 0, -torch.inf)
+
+
+def row_softmax(K: Square) -> Square:
+    """P with rows that sum to 1. The published runs use this (one Sinkhorn half-step) nearly everywhere."""
+    return torch.softmax(K, dim=1)
+
+
+def potentials(K: Square, half_steps: int, stop_column_gradient: bool = True) -> list[Tensor]:
+    """p_0 = 0 and p_t = -log sum_j exp(K_ij + p_{t-1,j}): the scalings of Sinkhorn in the log domain.
+
+    Odd t scale rows, even t scale columns; K = |S|/eta is symmetric, so both are the same formula.
+    The published code lets no gradient through the column scalings, hence the default.
+    """
+    chain = [torch.zeros_like(K[0])]
+    for t in range(1, half_steps + 1):
+        p = -torch.logsumexp(K + chain[-1], dim=1)
+        chain.append(p.detach() if stop_column_gradient and t % 2 == 0 else p)
+    return chain
+
+
+def sinkhorn(K: Square, half_steps: int = 5, stop_column_gradient: bool = True) -> Square:
+    """n times the Sinkhorn scaling of exp(K) with marginals 1/n, after the given number of half-steps.
+
+    An odd number ends on rows that sum to 1, an even number on columns that do; many approach a doubly
+    stochastic matrix. One half-step is exactly the row softmax.
+    """
+    chain = potentials(K, half_steps, stop_column_gradient)
+    last, before = chain[-1], chain[-2]
+    rows, columns = (last, before) if half_steps % 2 else (before, last)
+    return torch.exp(K + rows[:, None] + columns[None, :])
+
+
+def normalise(K: Square, normaliser: Normaliser, half_steps: int) -> Square:
+    return row_softmax(K) if normaliser == "softmax" else sinkhorn(K, half_steps)
+
+
+def perplexity(Y: Rows, eta: float, every: int = 1) -> float:
+    """By how many rows a row is expressed, as a share of all: exp of the mean entropy of the rows of P, over n - 1.
+
+    Of `every` so many rows one is looked at; all of them express it.
+    """
+    K = (Y[::every] @ Y.T).abs() / eta
+    looked_at = torch.arange(len(K), device=K.device)
+    K[looked_at, every * looked_at] = -torch.inf
+    P = torch.softmax(K, dim=1)
+    return float(torch.special.entr(P).sum(1).mean().exp()) / max(len(Y) - 1, 1)
+
+
+def self_expression(
+    Y: Rows,
+    eta: float,
+    normaliser: Normaliser = "softmax",
+    half_steps: int = 5,
+    form: CoefficientForm = "symmetric",
+    R: Tensor | None = None,
+) -> SelfExpression:
+    """S, A and C of a batch; `form` is one of the two published variants of C. R, n x n, is what is known of pairs."""
+    S = gram(Y)
+    K = S.abs() if R is None else informed(S.abs(), R)
+    P = normalise(K / eta, normaliser, half_steps)
+    A = (P + P.T).mul_(0.5).fill_diagonal_(0.0)  # no point expresses itself
+    sign = S.detach().sign()  # its gradient is zero everywhere: not worth two passes
+    return SelfExpression(S, A, sign * A if form == "symmetric" else (sign * P).fill_diagonal_(0.0))

@@ -1,0 +1,1 @@
+"""The framework of every method: parameters, checks, the training of a network, model files."""

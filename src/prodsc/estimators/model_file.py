@@ -1,0 +1,163 @@
+"""A fitted model on disk: model.safetensors (every tensor) and model.json (everything else). Never a pickle."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prodsc import files
+from prodsc._version import __version__
+from prodsc.core.graph import Expression, Kernel, Partition
+from prodsc.errors import ModelFileError, ParameterError
+from prodsc.training.checkpoint import read_safetensors
+
+if TYPE_CHECKING:
+    from prodsc.estimators.base import Clusterer
+
+FORMAT = "prodsc-model"
+VERSION = 1
+TENSORS, ABOUT = "model.safetensors", "model.json"
+OWN_ENCODER = "module"  # stands for a torch module of the user's in model.json
+
+Model = TypeVar("Model", bound="Clusterer")
+
+
+def plain_parameters(model: "Clusterer") -> dict[str, Any]:
+    """The constructor's parameters as JSON can hold them."""
+    return {name: _plain(value) for name, value in sorted(model.get_params(deep=False).items())}
+
+
+def save(model: "Clusterer", folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise files.unwritable(folder, error) from error
+    tensors, facts = model._state()
+    tensors |= {
+        "input/centre": model.centre_,
+        "input/spread": model.spread_,
+        "labels": torch.from_numpy(model.labels_),
+    }
+    about = {
+        "format": FORMAT,
+        "format_version": VERSION,
+        "prodsc_version": __version__,
+        "estimator": type(model).__name__,
+        "parameters": plain_parameters(model),
+        "n_clusters": model.n_clusters_,
+        "n_features_in": model.n_features_in_,
+        "feature_names_in": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
+        "image_shape": model.image_shape_,
+        "n_constant_features": model.n_constant_features_,
+        "seed": model.seed_,
+        **facts,
+    }
+    about["sha256"] = files.write_tensors(folder / TENSORS, tensors)
+    files.write_json(folder / ABOUT, about)
+
+
+def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
+    about = read_about(folder)
+    if about["estimator"] != cls.__name__:
+        raise ModelFileError(f"{folder} holds a {about['estimator']}, not a {cls.__name__}. Load it with that class.")
+    if not (folder / TENSORS).is_file() or files.sha256(folder / TENSORS) != about["sha256"]:
+        raise ModelFileError(
+            f"{folder / TENSORS} is missing or damaged: it does not match the checksum in {ABOUT}. "
+            "Copy both files again from where the model was saved."
+        )
+    _, tensors = read_safetensors(folder / TENSORS)
+    parameters = dict(about["parameters"])
+    if parameters.get("encoder") == OWN_ENCODER:
+        if encoder is None:
+            raise ParameterError(
+                f"{folder} was fitted with an encoder of your own; give that module: load(path, encoder=module)."
+            )
+        parameters["encoder"] = encoder
+    model = cls(**parameters)
+    model.n_clusters_ = about.get("n_clusters") or parameters["n_clusters"]  # older files: as it was given
+    model.n_features_in_ = about["n_features_in"]
+    if about["feature_names_in"] is not None:
+        model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+    model.image_shape_ = tuple(about["image_shape"]) if about["image_shape"] else None
+    model.n_constant_features_ = about["n_constant_features"]
+    model.seed_ = about["seed"]
+    model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
+    model.labels_ = tensors["labels"].numpy()
+    model.device_ = model._device()
+    model._restore(tensors, about)
+    return model
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """model.json, checked to be ours and not newer than we are."""
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelFileError(
+            f"{folder} holds no saved model ({ABOUT} is not there). Name a folder made by save."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ModelFileError(
+            f"{folder / ABOUT} is damaged ({error}). Copy it again from where it was saved."
+        ) from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise ModelFileError(f"{folder / ABOUT} is not a prodsc model. Name a folder made by save.")
+    if about["format_version"] > VERSION:
+        raise ModelFileError(
+            f"{folder} was saved by prodsc {about['prodsc_version']} in format {about['format_version']}; this is "
+            f"prodsc {__version__}, which reads up to format {VERSION}. Upgrade prodsc."
+        )
+    return about
+
+
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with prefix/, without it."""
+    return {name.removeprefix(f"{prefix}/"): t for name, t in tensors.items() if name.startswith(f"{prefix}/")}
+
+
+def partition_state(partition: Partition) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    tensors = {
+        "partition/landmarks": partition.kernel.landmarks,
+        "partition/degrees": partition.degrees,
+        "partition/directions": partition.directions,
+        "partition/centres": partition.centres,
+    }
+    return tensors, {"variance": partition.variance, "inertia": partition.inertia}
+
+
+def restore_partition(
+    kernel: Callable[[Tensor], Kernel], tensors: dict[str, Tensor], facts: dict[str, Any], device: torch.device
+) -> Partition:
+    parts = {name: tensor.to(device) for name, tensor in under("partition", tensors).items()}
+    return Partition(kernel(parts.pop("landmarks")), **parts, variance=facts["variance"], inertia=facts["inertia"])
+
+
+def expression_state(expression: Expression | None) -> dict[str, Tensor]:
+    if expression is None:
+        return {}
+    return {
+        "expression/Y": expression.kernel.landmarks,
+        "expression/Z": expression.Z,
+        "expression/quantiles": torch.from_numpy(expression.quantiles),
+    }
+
+
+def restore_expression(
+    make: Callable[[Tensor, Tensor, np.ndarray], Expression], tensors: dict[str, Tensor], device: torch.device
+) -> Expression | None:
+    parts = under("expression", tensors)  # none in a model saved before there were outlier scores
+    return make(parts["Y"].to(device), parts["Z"].to(device), parts["quantiles"].numpy()) if parts else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, nn.Module):
+        return OWN_ENCODER
+    if isinstance(value, np.random.RandomState):
+        return None  # the seed it gave is kept by itself
+    if isinstance(value, np.generic):
+        return value.item()
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple, np.ndarray)) else value

@@ -1,0 +1,70 @@
+"""What methods share whose network gives every row a probability for every cluster."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prodsc.core.graph import largest_first
+from prodsc.estimators.deep import DeepClusterer
+from prodsc.sources.rows import Rows
+from prodsc.training import Callback, Phase, Training
+
+
+class SoftClusterer(DeepClusterer):
+    """A method gives `_probabilities`; the label of a row is its most probable cluster."""
+
+    order_: list[int]  # the network's clusters, the largest first
+
+    def _probabilities(self, X: Tensor) -> Tensor:
+        """n x k of some rows, by the network in evaluation mode."""
+        raise NotImplementedError
+
+    def _finish(self, training: Training, rows: Rows) -> None:
+        found = self._all_probabilities(rows).argmax(1).cpu().numpy()
+        order, self.labels_ = largest_first(found, self.n_clusters_)
+        self.order_ = order.tolist()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable cluster of each row."""
+        return self.predict_proba(X).argmax(1)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """n x k: the probability of each cluster for each row."""
+        return self._all_probabilities(self._new_rows(X))[:, self.order_].cpu().numpy()
+
+    def _all_probabilities(self, rows: Rows) -> Tensor:
+        self.network_.eval()
+        with torch.inference_mode():
+            return torch.cat([self._probabilities(X.to(self.device_)) for X in rows.chunks()])
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, facts = super()._state()
+        return tensors, facts | {"order": self.order_}
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.order_ = facts["order"]
+
+
+class HeadLosses(Callback):
+    """Adds up the loss of each head over the newest epoch with a term, in the network's `losses`."""
+
+    def __init__(self, term: str):
+        self.term = term
+
+    def on_step(self, training: Training) -> None:
+        if self.term not in training.current.terms:
+            return
+        losses = training.network.losses
+        assert isinstance(losses, Tensor)
+        if (training.step - 1) % training.current.batches.per_epoch == 0:
+            losses.zero_()
+        losses += training.batch.by_head.detach()
+
+
+def one_of(neighbours: Tensor, batch: np.ndarray, phase: Phase, t: int) -> np.ndarray:
+    """For each row of a batch one of its neighbours by chance, as a function of the seed and the step alone."""
+    chosen = np.random.default_rng((*phase.batches.seed, t, 1)).integers(neighbours.shape[1], size=len(batch))
+    return neighbours.numpy()[batch, chosen]

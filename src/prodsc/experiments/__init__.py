@@ -1,1 +1,0 @@
-"""Runs and recipes: a fit from a file to a folder of results."""

@@ -1,0 +1,1 @@
+"""PRO-DSC: options, training, labels, constraints and diagnosis."""

@@ -1,0 +1,61 @@
+"""The number of clusters of any input: a sample of rows as a fit would see them, and the curve of `graph.number`."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prodsc.core.graph.number import LEAST_ROWS, ROWS_PER_CLUSTER, KCurve, Watch, k_curve
+from prodsc.errors import InputError, ParameterError
+from prodsc.estimators.parameters import BY_NAME
+from prodsc.sources.checks import check_values
+from prodsc.sources.rows import Rows, as_array, check_shape
+
+SAMPLE = 5000  # rows looked at, unless the largest candidate needs more
+
+
+def estimate_k(
+    X: Any,
+    *,
+    at_least: int = 2,
+    at_most: int | None = None,
+    scaling: str = "unit",
+    random_state: int = 0,
+    watch: Watch = lambda done, total: None,
+) -> KCurve:
+    """How many clusters do the rows of X have? `k` of the result is the best number, `clear` whether it is an answer.
+
+    X: an array, tensor, frame, memory map or path. Of many rows a random sample is looked at.
+    """
+    if at_least < 2 or (at_most is not None and at_most <= at_least):
+        raise ParameterError(f"at_least must be 2 or more and at_most above it, got {at_least} and {at_most}.")
+    BY_NAME["scaling"].check(scaling, "estimate_k")
+    array = as_array(X)
+    check_shape(array, array.ndim > 2)
+    summary = check_values(array, columns=True)
+    spread = np.where(summary.std > 0, summary.std, 1.0)
+    rows = Rows(array, scaling, torch.from_numpy(summary.mean).float(), torch.from_numpy(spread).float())  # type: ignore[arg-type]
+    return k_of_rows(rows, at_least, at_most, random_state, watch)
+
+
+def k_of_rows(
+    rows: Rows, at_least: int = 2, at_most: int | None = None, seed: int = 0, watch: Watch = lambda done, total: None
+) -> KCurve:
+    n = len(rows)
+    if n < LEAST_ROWS:
+        raise InputError(f"X has {n} rows; to estimate n_clusters takes at least {LEAST_ROWS}. Give a number instead.")
+    if at_least > n // ROWS_PER_CLUSTER:
+        raise ParameterError(
+            f"at_least={at_least} clusters of {n} rows leave fewer than {ROWS_PER_CLUSTER} to a cluster, too few to "
+            "tell. Ask for fewer clusters."
+        )
+    return k_curve(_sampled(rows, max(SAMPLE, 2 * ROWS_PER_CLUSTER * (at_most or 0))), at_least, at_most, seed, watch)
+
+
+def _sampled(rows: Rows, most: int) -> Tensor:
+    """A fixed random sample, so that the answer is a fact about the data and not about a seed."""
+    chosen = np.arange(len(rows))
+    if len(rows) > most:
+        chosen = np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))
+    return torch.cat([chunk.flatten(1) for chunk in rows.chunks(chosen)])

@@ -1,0 +1,75 @@
+"""Methods by their name on the command line, and by the name of the class that a saved model carries."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from prodsc.baselines.closed_form import LRR, LSR
+from prodsc.baselines.cpp import CPP
+from prodsc.baselines.dsc_net import DSCNet
+from prodsc.baselines.edesc import EDESC
+from prodsc.baselines.k_means import KMeansClusterer, SphericalKMeans
+from prodsc.baselines.mlc import MLC
+from prodsc.baselines.scan import SCAN
+from prodsc.baselines.senet import SENet
+from prodsc.baselines.sparse import SSC, SSCOMP, EnSC
+from prodsc.baselines.spectral import SpectralClusterer
+from prodsc.baselines.temi import TEMI
+from prodsc.baselines.turtle import TURTLE
+from prodsc.errors import ModelFileError, ParameterError, did_you_mean
+from prodsc.estimators.base import Clusterer
+from prodsc.estimators.model_file import read_about
+from prodsc.estimators.parameters import parameters_of
+from prodsc.pro_dsc.estimator import PRODSC
+from prodsc.pro_dsc.sedsc import SEDSC
+
+METHODS: dict[str, type[Clusterer]] = {
+    "k-means": KMeansClusterer,
+    "spherical-k-means": SphericalKMeans,
+    "spectral": SpectralClusterer,
+    "ssc-omp": SSCOMP,
+    "ensc": EnSC,
+    "lsr": LSR,
+    "ssc": SSC,
+    "lrr": LRR,
+    "sedsc": SEDSC,
+    "pro-dsc": PRODSC,
+    "cpp": CPP,
+    "mlc": MLC,
+    "temi": TEMI,
+    "scan": SCAN,
+    "turtle": TURTLE,
+    "senet": SENet,
+    "dsc-net": DSCNet,
+    "edesc": EDESC,
+}
+
+
+def method(name: str) -> type[Clusterer]:
+    """The class behind a name."""
+    if name not in METHODS:
+        raise ParameterError(
+            f"there is no method '{name}'{did_you_mean(name, list(METHODS)) or '.'} Known: {', '.join(METHODS)}."
+        )
+    return METHODS[name]
+
+
+def make(name: str, **parameters: Any) -> Clusterer:
+    """An estimator by name: make("pro-dsc", n_clusters=10)."""
+    known = [parameter.name for parameter in parameters_of(method(name))]
+    for word in parameters:
+        if word not in known:
+            raise ParameterError(
+                f"{name} has no parameter '{word}'{did_you_mean(word, known) or '.'} It has: {', '.join(known)}."
+            )
+    return METHODS[name](**parameters)
+
+
+def load(path: str | Path, *, encoder: nn.Module | None = None) -> Any:
+    """The model saved in a folder, whatever estimator it is."""
+    name = read_about(Path(path))["estimator"]
+    classes = {method.__name__: method for method in METHODS.values()}
+    if name not in classes:
+        raise ModelFileError(f"{path} holds a {name}, which this version of prodsc does not know. Upgrade prodsc.")
+    return classes[name].load(path, encoder=encoder)

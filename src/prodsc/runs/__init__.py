@@ -1,0 +1,1 @@
+"""One fit on disk: its folder, recipes, resuming."""

@@ -1,0 +1,84 @@
+"""A finished run, read again: what was asked, what came out, and (when asked for) its rows and its model."""
+
+import csv
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prodsc import files
+from prodsc.errors import InputError, ModelFileError
+from prodsc.registry import load
+from prodsc.runs.run import LABELS, REQUEST, RESULT, Request, rows_of
+from prodsc.sources.fingerprint import fingerprint
+from prodsc.sources.readers import DataFile, read_ids
+
+
+@dataclass(frozen=True)
+class PastRun:
+    folder: Path
+    request: Request
+    result: dict[str, Any]  # result.json
+    labels: np.ndarray  # the cluster of each row
+    confidence: np.ndarray
+
+    @cached_property
+    def data(self) -> DataFile:
+        """The rows the run was fitted on; others are refused, because labels would be put on the wrong rows."""
+        try:
+            data = rows_of(self.request)
+        except InputError as error:
+            raise InputError(
+                f"the rows of {self.folder} cannot be read: {error} If they were moved, give --data FILE."
+            ) from error
+        if fingerprint(data.X) != self.result["data"]["fingerprint"]:
+            raise InputError(
+                f"{self.request.file} does not hold the rows that {self.folder} was fitted on (their fingerprints "
+                "differ). Name the file as it was then with --data, or fit again."
+            )
+        return data
+
+    @cached_property
+    def model(self) -> Any:
+        return load(self.folder)
+
+    @cached_property
+    def ids(self) -> list[str] | None:
+        """What the file calls its rows; None when it has no names for them."""
+        return read_ids(self.data.path, len(self.labels))
+
+    @cached_property
+    def classes(self) -> np.ndarray:
+        """What figures sort rows by: known labels where there are any, else the clusters."""
+        return self.labels if self.data.y is None else self.data.y
+
+
+def open_run(folder: str | Path, data: str | Path | None = None) -> PastRun:
+    """The run in a folder that `prodsc fit` wrote; `data` says where its rows are now, if they were moved."""
+    folder = Path(folder)
+    if not (folder / RESULT).is_file():
+        unfinished = (folder / REQUEST).is_file()
+        way = f"Finish it: prodsc fit --resume {folder}" if unfinished else "Name a folder that `prodsc fit` wrote"
+        raise ModelFileError(f"{folder} holds no finished run ({RESULT} is not there). {way}.")
+    try:
+        request = Request.of(files.read_json(folder / REQUEST), folder)
+        result = files.read_json(folder / RESULT)
+        labels, confidence = _labels(folder / LABELS)
+        if not isinstance(result["data"]["fingerprint"], str):
+            raise TypeError("the fingerprint of the data is not text")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(
+            f"the run in {folder} is damaged ({type(error).__name__}: {error}). Copy it again, or fit again."
+        ) from error
+    return PastRun(folder, request if data is None else replace(request, file=Path(data)), result, labels, confidence)
+
+
+def _labels(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [(int(row["label"]), float(row["confidence"])) for row in csv.DictReader(file)]
+    labels, confidence = np.array([row[0] for row in rows], dtype=np.intp), np.array([row[1] for row in rows])
+    if not len(rows) or labels.min() < 0 or not (np.isfinite(confidence).all()):
+        raise ValueError(f"{path.name} holds no labels, or labels below 0")
+    return labels, confidence

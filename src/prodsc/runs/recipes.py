@@ -1,0 +1,83 @@
+"""Recipes: the parameters of a published run, one TOML file each. Defaults < recipe < command line."""
+
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from prodsc.errors import RecipeError, did_you_mean
+from prodsc.estimators.parameters import check_parameters, parameters_of
+from prodsc.pro_dsc.estimator import PRODSC
+
+ABOUT_KEYS = ("title", "data", "source", "ours", "notes")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    title: str
+    data: str  # what the recipe expects to be given
+    source: str  # where the values are published
+    parameters: dict[str, Any]
+    ours: tuple[str, ...] = ()  # parameters that are not published and were chosen by us, without labels
+    notes: str = ""
+    origin: str = field(default="", compare=False)
+
+
+def names() -> list[str]:
+    """The recipes that ship with prodsc."""
+    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+
+
+def load_recipe(name: str) -> Recipe:
+    """A recipe by its name, or from a TOML file of your own."""
+    if name in names():
+        return parse(name, (_folder() / f"{name}.toml").read_text(encoding="utf-8"), f"recipes/{name}.toml")
+    path = Path(name)
+    if path.suffix != ".toml":
+        raise RecipeError(
+            f"there is no recipe '{name}'{did_you_mean(name, names()) or '.'} Known: {', '.join(names())}; "
+            "or name a .toml file."
+        )
+    try:
+        return parse(path.stem, path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"cannot read the recipe {path}: {error}.") from error
+
+
+def parse(name: str, text: str, origin: str) -> Recipe:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"{origin}: not valid TOML ({error}).") from error
+    about, parameters = content.pop("about", {}), content.pop("parameters", {})
+    if content:
+        key = next(iter(content))
+        raise RecipeError(
+            f"{origin}: unknown section or key '{key}' at the top{did_you_mean(key, ['about', 'parameters'])} "
+            "Put parameters under [parameters]."
+        )
+    _known(about, ABOUT_KEYS, origin)
+    _known(parameters, tuple(p.name for p in parameters_of(PRODSC)), origin)
+    check_parameters(parameters, origin, RecipeError)
+    return Recipe(
+        name,
+        about.get("title", name),
+        about.get("data", ""),
+        about.get("source", ""),
+        parameters,
+        tuple(about.get("ours", ())),
+        about.get("notes", ""),
+        origin,
+    )
+
+
+def _known(table: dict[str, Any], known: tuple[str, ...], origin: str) -> None:
+    for key in table:
+        if key not in known:
+            raise RecipeError(f"{origin}: unknown key '{key}'{did_you_mean(key, known) or '; see prodsc fit --help.'}")
+
+
+def _folder() -> Any:
+    return resources.files("prodsc.runs") / "recipe_files"

@@ -1,0 +1,251 @@
+"""Read a feature matrix, and labels where there are any, from a file. Nothing is ever unpickled.
+
+path --> opened by its suffix --> Contents: arrays by name, not yet read --> X, y
+
+Every failure is an InputError of one sentence: the rule, the value and the way out.
+"""
+
+import os
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prodsc.errors import InputError, did_you_mean
+from prodsc.sources.formats import OPENERS, Arrays, Contents, existing, opened, siblings
+from prodsc.sources.stored import Progress
+from prodsc.sources.tables import FEATURE_NAMES, LABEL_NAMES, listed
+
+ID_NAMES = ("ids", "id")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """What was read: X (n rows, perhaps a read-only memory map) and y, used only to score."""
+
+    path: Path
+    X: Any  # an array, or StoredRows where it is made of several files or large; dtype as in the file
+    y: np.ndarray | None  # int64 codes from 0
+    columns: list[str] | None  # column names of X when the file has them
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    labels: str | PathLike[str] | None = None,
+    aside: Collection[str] = (),
+    progress: Progress | None = None,
+) -> DataFile:
+    """Read X and y from a file, or from a folder of .npy or .parquet files that together are the rows.
+
+    `labels` names an array or column of the same file, or is the path of another; what is named in `aside` is
+    no part of X. `progress` is told of the rows of a large table as they are converted.
+    """
+    path = existing(path, folders=True)
+    names = LABEL_NAMES if labels is None else (labels,) if isinstance(labels, str) else ()
+    with opened(path) as contents:
+        X, columns = _features(contents, path, {*LABEL_NAMES, *names, *aside}, progress)
+        y = _vector(contents, names)
+    where = f"{path}" if labels is None or y is not None else f"{labels}"
+    if labels is not None and y is None:
+        y = _label_file(labels, path, [name for name in contents.arrays if name])
+    return DataFile(path, X, None if y is None else _codes(y, X, where), columns)
+
+
+def read_labels(path: str | PathLike[str] | None, labels: str) -> np.ndarray:
+    """Labels as they are written, perhaps with gaps: an array or column of a file, or a file of their own."""
+    names: list[str] = []
+    if path is not None:
+        with opened(existing(path, folders=True)) as contents:
+            y = _vector(contents, [labels])
+            names = [name for name in contents.arrays if name]
+        if y is not None:
+            return y
+    return _label_file(labels, Path(path or "the data"), names)
+
+
+def read_pairs(path: str | PathLike[str]) -> np.ndarray:
+    """n x 2 row numbers: from .npy, or from text with two whole numbers in each line, perhaps below a line of names."""
+    path = existing(path)
+    if path.suffix.lower() == ".npy":
+        with opened(path) as contents:
+            return np.array(contents.arrays[""]())
+    try:
+        lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8; write two row numbers in each line: 3,17.") from error
+    pairs = []
+    for number, line in enumerate(lines):
+        words = line.replace(",", " ").replace(";", " ").split()
+        if len(words) == 2 and all(word.isdecimal() for word in words):
+            pairs.append((int(words[0]), int(words[1])))
+        elif number:  # the first line may name the columns
+            raise InputError(f"{path} has the line '{line:.60}'; each must have two row numbers, counted from 0: 3,17.")
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:
+    """One more array of a file, such as its split, by name; None when the file has none of that name."""
+    with opened(existing(path, folders=True)) as contents:
+        return contents.arrays[name]() if name in contents.arrays else None
+
+
+def read_vectors(path: str | PathLike[str], n: int) -> dict[str, np.ndarray]:
+    """Every array of a file that has one value for each of n rows, such as labels, ids or a split, by name."""
+    found = {}
+    with opened(existing(path)) as contents:
+        for name in filter(None, contents.arrays):
+            array = contents.arrays[name]()
+            array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+            if array.shape == (n,) and array.dtype.kind in "biufUSO":
+                found[name] = np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+    return found
+
+
+def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
+    """What a file calls its n rows: its array or column `ids` or `id`, or NAME.ids.txt beside it; None without names.
+
+    `prodsc extract` leaves them so. Names of another number than the rows are of something else, and not taken.
+    """
+    path = Path(os.path.expanduser(path))
+    if not os.path.isfile(path):  # a computed data set has no file
+        return None
+    beside = path.with_name(f"{path.stem}.ids.txt")
+    if os.path.isfile(beside):
+        names = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        return names if len(names) == n else None
+    for name in ID_NAMES:
+        ids = read_array(path, name) if path.suffix.lower() in OPENERS else None
+        if ids is not None and ids.shape == (n,) and ids.dtype.kind in "iuUSO":
+            return [
+                value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in ids.tolist()
+            ]
+    return None
+
+
+# ---- X: which array it is, and whether it can be one -----------------------------------------------------------------
+
+
+def _features(
+    contents: Contents, path: Path, aside: Collection[str], progress: Progress | None
+) -> tuple[Any, list[str] | None]:
+    if contents.matrix is not None:
+        X, columns = contents.matrix(aside, progress)
+        return _checked(X, f"{path}"), columns
+    name, X = _feature_array(contents.arrays, path, aside)
+    return _checked(X, f"array '{name}' in {path}" if name else f"{path}"), None
+
+
+def _feature_array(arrays: Arrays, path: Path, aside: Collection[str]) -> tuple[str, np.ndarray]:
+    known = [name for name in FEATURE_NAMES if name in arrays]
+    if known or len(arrays) == 1:
+        name = known[0] if known else next(iter(arrays))
+        return name, arrays[name]()
+    found, described = {}, []
+    for name, get in arrays.items():
+        array = get()
+        described.append(f"{name} {array.shape} {array.dtype}")
+        if array.ndim >= 2 and array.shape[1:] != (1,) and array.dtype.kind in "biufc" and name not in aside:
+            found[name] = array
+    if len(found) == 1:
+        return next(iter(found.items()))
+    if found:
+        raise InputError(f"{path} has several arrays that could be X: {listed(found)}; name the right one 'X'.")
+    raise InputError(
+        f"{path} has no numeric array of two or more dimensions that could be X (it holds "
+        f"{listed(described) or 'nothing'}); save the n x d features under the name 'X'."
+    )
+
+
+def _checked(X: Any, where: str) -> Any:
+    if X.dtype.kind == "c":
+        raise InputError(
+            f"{where} holds complex numbers ({X.dtype}); X must be real: save np.hstack([X.real, X.imag]) or abs(X)."
+        )
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"{where} is of type {X.dtype}, not numbers; save it as a float or integer array.")
+    if X.ndim < 2:
+        raise InputError(
+            f"{where} is {X.ndim}-D (shape {X.shape}); X must have rows and columns: save X.reshape(n_rows, n_columns)."
+        )
+    if 0 in X.shape:
+        lacking = "rows" if len(X) == 0 else "columns"
+        raise InputError(f"{where} has 0 {lacking} (shape {X.shape}); X must have at least one row and one column.")
+    if X.dtype.itemsize > 8:
+        return X.astype(np.float64)  # torch has no longer floats
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))  # nor foreign byte orders
+
+
+# ---- y: where it is, and its codes -----------------------------------------------------------------------------------
+
+
+def _vector(contents: Contents, names: Iterable[str]) -> np.ndarray | None:
+    """The first of the named arrays that is one label per row."""
+    for name in names:
+        if name in contents.arrays:
+            y = contents.arrays[name]()
+            y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+            if y.ndim == 1:
+                return y
+    return None
+
+
+def _label_file(labels: str | PathLike[str], path: Path, names: list[str]) -> np.ndarray:
+    """Labels from a file of their own: one label per line (.txt), or any format above with one 1-D array in it."""
+    file = Path(os.path.expanduser(labels))
+    if isinstance(labels, str) and not os.path.exists(file):
+        held = f"it holds {listed(names)}" if names else "it holds one array without a name"
+        hint = did_you_mean(labels, [name for name in [*names, *siblings(file)] if name != labels])
+        raise InputError(
+            f"labels='{labels}' is neither a column or 1-D array of {path} ({held}) nor a file"
+            f"{hint or '; give one of those names or the path of a file.'}"
+        )
+    file = existing(file)
+    if file.suffix.lower() == ".txt":
+        return _text_labels(file)
+    with opened(file) as contents:
+        y = _vector(contents, LABEL_NAMES)
+        if y is not None:
+            return y
+        vectors = {name: y for name in contents.arrays if (y := _vector(contents, [name])) is not None}
+    if len(vectors) == 1:
+        return next(iter(vectors.values()))
+    held = listed(name for name in contents.arrays if name)
+    raise InputError(
+        f"the labels file {file} must hold one 1-D array or column, or one named 'labels'; it has "
+        f"{len(vectors)} of them{f' ({held})' if held else ''}: save the labels alone."
+    )
+
+
+def _text_labels(file: Path) -> np.ndarray:
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not text in UTF-8; write one label per line.") from error
+    with suppress(ValueError):
+        return np.asarray(lines, dtype=np.float64)  # so that 10 comes after 9
+    return np.asarray(lines)
+
+
+def _codes(y: np.ndarray, X: Any, where: str) -> np.ndarray:
+    """Labels as int64 codes 0, 1, ... in the order of their values."""
+    if len(y) != len(X):
+        turned = "; X looks transposed, save X.T" if len(y) == X.shape[1] else "; give one label per row"
+        raise InputError(f"{where} has {len(y)} labels for {len(X)} rows of X{turned}.")
+    bad = np.empty(0, dtype=int)
+    if y.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(y) | (y != np.trunc(y)))
+    elif y.dtype.kind == "O":
+        bad = np.flatnonzero([not isinstance(value, str) for value in y])
+    elif y.dtype.kind not in "biuUS":
+        bad = np.arange(len(y))
+    if bad.size:
+        raise InputError(
+            f"labels in {where} must be whole numbers, booleans or text; row {bad[0]} has {y[bad[0]]}: "
+            "mend it, or rename the array or column if it is not labels."
+        )
+    return np.unique(y, return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,232 @@
+"""Tables (.parquet, .csv): columns of numbers, or one column of vectors, as one matrix."""
+
+import csv
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from prodsc.errors import InputError
+from prodsc.sources.stored import Progress, StoredRows, converted
+
+FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
+LABEL_NAMES = ("y", "ys", "labels", "label", "gnd", "Y", "target", "targets")
+EXACT_IN_FLOAT32 = 2**24  # every whole number up to here is a float32
+ROWS_AT_A_TIME = 2048
+LARGE = 2**28  # bytes: a larger matrix is not held in memory but converted to rows on disk, once
+BUFFER = 2**20  # bytes read of a column at a time; without one pyarrow takes a whole row group
+
+
+@dataclass(frozen=True)
+class Table:
+    path: Path
+    fields: dict[int, pa.Field]  # by position in the file
+    n_rows: int
+    batches: Callable[[], Iterable[pa.RecordBatch]]  # starts anew at every call: a big file is not held whole beside X
+    column: Callable[[int], pa.ChunkedArray]
+    header: bool = True
+    in_memory: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The matrix of a table before it is read."""
+
+    table: Table
+    width: int
+    dtype: np.dtype
+    blocks: Callable[[], Iterator[np.ndarray]]  # its rows, some at a time
+    columns: list[str] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.n_rows * self.width * self.dtype.itemsize
+
+
+def open_parquet(path: Path, stack: ExitStack) -> Table:
+    # pyarrow would keep all that it has read ahead, in the end the whole file
+    file = stack.enter_context(pa.parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False))
+    schema = file.schema_arrow
+    index = (schema.pandas_metadata or {}).get("index_columns", [])  # row names, not features
+    fields = {i: schema.field(i) for i, name in enumerate(schema.names) if name not in index}
+    batches = partial(file.iter_batches, batch_size=ROWS_AT_A_TIME)
+    column = lambda i: file.read(columns=[fields[i].name]).column(fields[i].name)  # noqa: E731
+    return Table(path, fields, file.metadata.num_rows, batches, column)
+
+
+def open_csv(path: Path, stack: ExitStack) -> Table:
+    read_options, parse_options, header = csv_options(path)
+    table = pa.csv.read_csv(path, read_options, parse_options)
+    table = table.rename_columns([name.strip() for name in table.column_names])
+    # pandas and R write the row names as a first column without a name
+    unnamed = header and table.column_names[0] == ""
+    fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
+    batches = partial(table.to_batches, max_chunksize=ROWS_AT_A_TIME)
+    return Table(path, fields, len(table), batches, table.column, header, in_memory=True)
+
+
+def csv_options(path: Path) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, bool]:
+    """How pyarrow must read a file of text, judged by its first rows; and whether it has a header."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        file.seek(0)
+        tabs = path.suffix.lower() == ".tsv"
+        delimiter = "\t" if tabs else ";" if ";" in first and "," not in first else ","
+        rows = list(islice((row for row in csv.reader(file, delimiter=delimiter) if row), 2))
+    if not rows:
+        raise InputError(f"{path} holds no rows, only blank lines; write it again.")
+    header = _has_header(rows)
+    names = None if header else [f"f{j}" for j in range(len(rows[0]))]
+    block = max(2**20, 4 * sum(len(cell) + 1 for row in rows for cell in row))  # pyarrow wants whole rows in a block
+    return pa.csv.ReadOptions(column_names=names, block_size=block), pa.csv.ParseOptions(delimiter=delimiter), header
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Is the first row names? It is if it names labels, has text above a number, has only text, or counts 0, 1, 2..."""
+    first = [cell.strip() for cell in rows[0]]
+    below = [cell.strip() for cell in rows[-1]] if len(rows) > 1 else []
+    counted = [str(i) for i in range(len(first))]  # the header that pandas gives to an array
+    if first == counted:
+        return len(first) > 2 or any("." in cell for cell in below)  # 0,1 alone may well be data
+    return (
+        first == ["", *counted[:-1]]
+        or any(cell in LABEL_NAMES for cell in first)
+        or any(not _is_number(a) and _is_number(b) and b for a, b in zip(first, below, strict=False))
+        or (len(first) > 1 and not any(_is_number(cell) for cell in first))
+    )
+
+
+def _is_number(cell: str) -> bool:
+    with suppress(ValueError):
+        return cell in ("", "NA", "null") or float(cell) is not None
+    return False
+
+
+def table_matrix(
+    tables: Sequence[Table], aside: Collection[str], progress: Progress | None = None
+) -> tuple[Any, list[str] | None]:
+    """The rows of all tables, in memory while they are few; columns only if all tables have the same."""
+    plans = [_plan(table, aside) for table in tables]
+    if len(plans) > 1 and len({(plan.width, tuple(plan.columns or ())) for plan in plans}) > 1:
+        odd = next(p for p in plans if (p.width, p.columns) != (plans[0].width, plans[0].columns))
+        raise InputError(f"{odd.table.path} has other columns than {tables[0].path}; the files must be alike.")
+    columns = plans[0].columns
+    if sum(plan.nbytes for plan in plans) <= LARGE or all(table.in_memory for table in tables):
+        found = [_in_memory(plan) for plan in plans]
+        return found[0] if len(found) == 1 else np.concatenate(found), columns
+    n, done = sum(table.n_rows for table in tables), 0
+    parts = []
+    for plan in plans:
+        what = f"without {sorted(aside)}"
+        shown = None if progress is None else lambda now, _, before=done: progress(before + now, n)
+        shape = (plan.table.n_rows, plan.width)
+        parts += converted(plan.table.path, what, shape, plan.dtype, plan.blocks, shown).parts
+        done += plan.table.n_rows
+    return StoredRows(parts), columns
+
+
+def _in_memory(plan: Plan) -> np.ndarray:
+    X, start = np.empty((plan.table.n_rows, plan.width), plan.dtype), 0
+    for block in plan.blocks():
+        X[start : start + len(block)] = block
+        start += len(block)
+    return X
+
+
+def _plan(table: Table, aside: Collection[str]) -> Plan:
+    fields = {i: field for i, field in table.fields.items() if field.name not in aside}
+    vectors = [i for i in fields if _is_vector(fields[i].type)]
+    vectors = [i for i in vectors if fields[i].name in FEATURE_NAMES] or vectors
+    if len(vectors) > 1:
+        names = listed(fields[i].name for i in vectors)
+        raise InputError(f"{table.path} has several columns of vectors ({names}); keep one, or name one of them 'X'.")
+    if vectors:  # an embedding column is the features, and what stands beside it is not
+        return _vectors(table, vectors[0])
+    text = [field for field in fields.values() if not _is_numeric(field.type) and table.n_rows]
+    if text:
+        raise InputError(
+            f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text)}; "
+            f"drop them (pandas: df.drop(columns=[...])), or pass labels='{text[0].name}' if that column is the labels."
+        )
+    return _columns(table, list(fields), [f.name for f in fields.values()] if table.header else None)
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    t = pa.types
+    return t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind)
+
+
+def _is_vector(kind: pa.DataType) -> bool:
+    t = pa.types
+    listed = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
+    return listed and _is_numeric(kind.value_type) and not t.is_decimal(kind.value_type)
+
+
+def _columns(table: Table, chosen: list[int], names: list[str] | None) -> Plan:
+    """One matrix in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
+    kinds = {i: table.fields[i].type for i in chosen}
+    wide = [i for i in chosen if pa.types.is_integer(kinds[i]) and kinds[i].bit_width > 16]
+    ends = [pc.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
+    fits = all(abs(value) <= EXACT_IN_FLOAT32 for end in ends for value in end.values() if value is not None)
+    dtypes = {
+        np.float64 if pa.types.is_decimal(kinds[i]) or (i in wide and not fits) else np.float32
+        for i in chosen
+        if not pa.types.is_floating(kinds[i])
+    }
+    dtypes |= {kind.to_pandas_dtype() for kind in kinds.values() if pa.types.is_floating(kind)}
+    dtype = np.result_type(np.float16, *dtypes)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for batch in table.batches():
+            X = np.empty((len(batch), len(chosen)), dtype)
+            for j, i in enumerate(chosen):
+                column = batch.column(i)
+                column = column if pa.types.is_floating(kinds[i]) else column.cast(pa.float64(), safe=False)
+                X[:, j] = column.to_numpy(zero_copy_only=False)
+            yield X
+
+    return Plan(table, len(chosen), dtype, blocks, names)
+
+
+def _vectors(table: Table, i: int) -> Plan:
+    name, dtype = table.fields[i].name, np.dtype(table.fields[i].type.value_type.to_pandas_dtype())
+    first = next((_widths(batch.column(i)) for batch in table.batches() if len(batch)), np.zeros(1))
+    width = int(first[0])
+
+    def blocks() -> Iterator[np.ndarray]:
+        start = 0
+        for batch in table.batches():
+            column = batch.column(i)
+            widths = _widths(column)
+            if (bad := np.flatnonzero(widths != width)).size:
+                raise InputError(
+                    f"column '{name}' of {table.path} must hold vectors of one length, {width}; "
+                    f"row {start + bad[0]} has {widths[bad[0]]:.0f} values: drop or mend such rows."
+                )
+            values = column.flatten()
+            if values.null_count and dtype.kind != "f":  # among floats it becomes a NaN
+                raise InputError(f"column '{name}' of {table.path} has vectors with missing values; fill or drop them.")
+            yield values.to_numpy(zero_copy_only=False).reshape(len(batch), -1)
+            start += len(batch)
+
+    return Plan(table, width, dtype, blocks)
+
+
+def _widths(column: Any) -> np.ndarray:
+    """Of each vector; 0 where there is none."""
+    return np.nan_to_num(pc.list_value_length(column).to_numpy(zero_copy_only=False))
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

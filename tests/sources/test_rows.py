@@ -1,0 +1,138 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+import torch
+
+from prodsc.errors import InputError
+from prodsc.sources.checks import check_values
+from prodsc.sources.rows import Rows, as_array, check_shape
+from prodsc.sources.stored import StoredRows
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        X,
+        X.astype(np.float16),
+        X.astype(np.float64),
+        X.astype(int),
+        X.tolist(),
+        torch.from_numpy(X),
+        torch.from_numpy(X).bfloat16(),
+        torch.from_numpy(X).requires_grad_(),
+        pd.DataFrame(X),
+        pl.DataFrame(X),
+        X.astype(object),
+    ],
+    ids=lambda g: f"{type(g).__module__}-{getattr(g, 'dtype', '')}",
+)
+def test_any_table_of_numbers(given):
+    np.testing.assert_array_equal(as_array(given), X)
+
+
+def test_a_path_and_a_memory_map_stay_on_disk(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for given in (tmp_path / "X.npy", mapped):
+        assert isinstance(as_array(given), StoredRows)
+        np.testing.assert_array_equal(as_array(given), X)
+    part = mapped[1:3]  # a view does not say where in the file it is
+    assert as_array(part) is part
+    changed = np.load(tmp_path / "X.npy", mmap_mode="c")  # nor need a private map agree with the file
+    changed[0] = 9
+    np.testing.assert_array_equal(as_array(changed)[0], 9)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (scipy.sparse.eye(3).tocsr(), "sparse"),
+        (np.array([["a", "b"]]), "holds text"),
+        (X + 1j, "Complex data not supported"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "takes numbers"),
+    ],
+)
+def test_what_is_not_numbers(given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        as_array(given)
+
+
+@pytest.mark.parametrize(
+    ("shape", "images", "sentence"),
+    [
+        ((), False, "single value"),
+        ((5,), False, "Reshape your data"),
+        ((4, 2, 2), False, r"Reshape it to \(4, 4\), or use encoder='conv'"),
+        ((0, 3), False, r"0 sample\(s\)"),
+        ((3, 0), False, r"0 feature\(s\)"),
+        ((4, 9), True, "takes images"),
+    ],
+)
+def test_shapes(shape, images, sentence):
+    with pytest.raises(InputError, match=sentence):
+        check_shape(np.zeros(shape), images)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_bad_rows_are_counted_and_the_first_named(dtype):
+    bad = np.ones((5000, 3), dtype=dtype)
+    bad[[17, 4000], 1] = np.nan
+    bad[18, 2] = np.inf
+    with pytest.raises(InputError, match=r"3 rows with NaN or infinity \(inf\) \(first: row 17, NaN\)"):
+        check_values(bad)
+
+
+def test_bad_rows_beyond_the_first_chunk(monkeypatch):
+    monkeypatch.setattr("prodsc.sources.checks.PIECE", 16)
+    bad = np.ones((100, 4))
+    bad[73] = np.inf
+    with pytest.raises(InputError, match=r"1 row with .* \(first: row 73, infinity\)"):
+        check_values(bad)
+
+
+def test_summary_over_chunks_is_that_of_the_whole(monkeypatch):
+    monkeypatch.setattr("prodsc.sources.checks.PIECE", 7 * 3)
+    rng = np.random.default_rng(0)
+    values = 1e4 + rng.standard_normal((100, 3))
+    values[:, 1] = 5
+    values[[40, 60]] = 0
+    values[:, 1] = 0
+    found = check_values(values)
+    np.testing.assert_allclose(found.mean, values.mean(0))
+    np.testing.assert_allclose(found.std, values.std(0))
+    assert (found.n_constant, found.n_zero, found.first_zero) == (1, 2, 40)
+
+
+def test_scalings():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((50, 3)) * [1, 10, 100] + 3
+    summary = check_values(values)
+    centre, spread = torch.from_numpy(summary.mean).float(), torch.from_numpy(summary.std).float()
+    unit = Rows(values, "unit")[np.arange(50)]
+    torch.testing.assert_close(unit.norm(dim=1), torch.ones(50))
+    centred = Rows(values, "centred", centre, spread)[slice(0, 50)]
+    torch.testing.assert_close(centred.norm(dim=1), torch.ones(50))
+    around = torch.from_numpy(values).float() - centre
+    torch.testing.assert_close(centred * around.norm(dim=1, keepdim=True), around)
+    standard = Rows(values, "standard", centre, spread)[slice(0, 50)]
+    torch.testing.assert_close(standard.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(standard.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=0)
+    np.testing.assert_allclose(Rows(values, "none")[slice(0, 2)], values[:2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 6), (2, 5, 6, 3), (2, 3, 5, 6)])
+def test_images_are_channels_first_and_bytes_become_fractions(shape):
+    images = Rows(np.full(shape, 255, dtype=np.uint8))[slice(0, 2)]
+    assert images.shape == (2, 3 if len(shape) == 4 else 1, 5, 6)
+    assert (images == 1).all()
+
+
+def test_the_callers_array_is_left_alone():
+    given = X.copy()
+    batch = Rows(given, "unit")[slice(0, 4)]
+    batch.zero_()
+    np.testing.assert_array_equal(given, X)
