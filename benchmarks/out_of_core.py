@@ -27,7 +27,7 @@ AIM_MB = 2000
 
 
 def blocks(n: int) -> Iterator[np.ndarray]:
-    """Rows near ten random subspaces of five dimensions."""
+    """RowReader near ten random subspaces of five dimensions."""
     rng = np.random.default_rng(0)
     bases = rng.standard_normal((CLUSTERS, 5, WIDTH), np.float32)
     noise = 0.3 * rng.standard_normal((BLOCK, WIDTH), np.float32)
@@ -93,7 +93,7 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
     """Share of training time spent waiting for rows of a file that is not in the page cache: without and with reading
     ahead."""
     from prodsc import PRODSC
-    from prodsc.sources.rows import Rows
+    from prodsc.sources.rows import RowReader
     from prodsc.training import Callback
 
     class Enough(Callback):
@@ -101,8 +101,8 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
             if len(training.history) >= steps:
                 raise KeyboardInterrupt
 
-    found, take, expect = [], Rows.__getitem__, Rows.expect
-    survey = Rows(np.load(path, mmap_mode="r")).array
+    found, take, expect = [], RowReader.__getitem__, RowReader.expect
+    survey = RowReader(np.load(path, mmap_mode="r")).array
     for ahead in (False, True):
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)
@@ -110,21 +110,21 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
         os.close(file)
         waited = 0.0
 
-        def timed(self: Rows, rows: np.ndarray) -> object:
+        def timed(self: RowReader, rows: np.ndarray) -> object:
             nonlocal waited
             began = time.perf_counter()
             X = take(self, rows)
             waited += time.perf_counter() - began
             return X
 
-        Rows.__getitem__, Rows.expect = timed, expect if ahead else lambda self, rows: None  # type: ignore
+        RowReader.__getitem__, RowReader.expect = timed, expect if ahead else lambda self, rows: None  # type: ignore
         survey.seen["survey"] = _nothing_wrong(survey.shape[1])  # the pass over all rows is not what is measured
         began = time.perf_counter()
         try:
             PRODSC(CLUSTERS, warmup_steps=0, epochs=1, on_collapse="ignore").fit(survey, callbacks=[Enough()])
         except KeyboardInterrupt:
             found.append(waited / (time.perf_counter() - began))
-    Rows.__getitem__, Rows.expect = take, expect  # type: ignore[method-assign]
+    RowReader.__getitem__, RowReader.expect = take, expect  # type: ignore[method-assign]
     return found[0], found[1]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from prodsc import PRODSC
 from prodsc.cli.options import HIDDEN, parameter_options
-from prodsc.estimators.parameters import BY_NAME, PARAMETERS, parameters_of
+from prodsc.estimators.parameters import PARAMETER_BY_NAME, PARAMETERS, parameters_of
 from prodsc.pro_dsc.document import page
 from prodsc.registry import METHODS
 from prodsc.runs.recipes import load_recipe, names
@@ -28,11 +28,11 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
 def test_estimator_table_options_and_recipe_keys_agree():
     signature = list(inspect.signature(PRODSC).parameters)
     assert [p.name for p in parameters_of(PRODSC)] == signature
-    assert len(BY_NAME) == len(PARAMETERS), "a name stands twice in the table"
+    assert len(PARAMETER_BY_NAME) == len(PARAMETERS), "a name stands twice in the table"
     options = {option.name for option in parameter_options(lambda: None).__click_params__}
     assert options == set(signature) - set(HIDDEN)
     for name, default in PRODSC().get_params().items():
-        BY_NAME[name].check(default, "default")  # every default obeys its own rule
+        PARAMETER_BY_NAME[name].check(default, "default")  # every default obeys its own rule
 
 
 def test_every_parameter_is_documented():

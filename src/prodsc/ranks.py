@@ -32,7 +32,7 @@ def join() -> None:
         return
     wait = timedelta(seconds=SECONDS)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    with _together():
+    with _wrap_distributed_errors():
         _store, number, count = next(iter(dist.rendezvous("env://", timeout=wait)))
         dist.init_process_group(backend, store=_store, rank=number, world_size=count, timeout=wait)
     if torch.cuda.is_available():
@@ -74,7 +74,7 @@ def local_device() -> torch.device:
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
 
 
-def may_speak() -> bool:
+def claim_error_report() -> bool:
     """True for the first rank that asks: what ends a run is said once, by whoever knows it first."""
     if not joined() or _store is None:
         return first()
@@ -86,7 +86,7 @@ def may_speak() -> bool:
 
 
 @contextmanager
-def _together() -> Iterator[None]:
+def _wrap_distributed_errors() -> Iterator[None]:
     """What torch says when another rank has gone is a page long; this is one sentence."""
     try:
         yield
@@ -143,7 +143,7 @@ def _gathered(X: Tensor, n: int) -> Tensor:
     padded = X.new_zeros(most, *X.shape[1:])  # gloo wants pieces of one size
     padded[: len(X)] = X.detach()
     pieces = [torch.empty_like(padded) for _ in cuts]
-    with _together():
+    with _wrap_distributed_errors():
         dist.all_gather(pieces, padded)
     return torch.cat([piece[: cut.stop - cut.start] for piece, cut in zip(pieces, cuts, strict=True)])
 
@@ -155,16 +155,16 @@ def sum_gradients(network: nn.Module) -> None:
     grads = [p.grad for p in network.parameters() if p.grad is not None]
     if grads:
         flat = torch.cat([grad.flatten() for grad in grads])
-        with _together():
+        with _wrap_distributed_errors():
             dist.all_reduce(flat)
         for grad, total in zip(grads, flat.split([grad.numel() for grad in grads]), strict=True):
             grad.copy_(total.view_as(grad))
 
 
-def agree(*tensors: Tensor) -> None:
+def broadcast(*tensors: Tensor) -> None:
     """Overwrite them with those of the first rank: processors may differ in the last bit, ranks may not."""
     if size() > 1:
-        with _together():
+        with _wrap_distributed_errors():
             for tensor in tensors:
                 dist.broadcast(tensor, 0)
 
@@ -174,7 +174,7 @@ def any_of(flag: bool) -> bool:
     if size() == 1:
         return flag
     found = torch.tensor(int(flag))
-    with _together():
+    with _wrap_distributed_errors():
         dist.all_reduce(found)
     return bool(found)
 
@@ -188,7 +188,7 @@ def texts(text: str) -> list[str]:
     padded = torch.zeros(max(1, *lengths), dtype=torch.uint8)
     padded[: len(sent)] = sent
     pieces = [torch.empty_like(padded) for _ in lengths]
-    with _together():
+    with _wrap_distributed_errors():
         dist.all_gather(pieces, padded)
     return [bytes(piece[:n].tolist()).decode() for piece, n in zip(pieces, lengths, strict=True)]
 
@@ -265,7 +265,7 @@ class _BatchNormOverRanks(torch.autograd.Function):
         of_bias, of_weight = grad.sum(ctx.over), (grad * unit).sum(ctx.over)
         totals = torch.cat([of_bias, of_weight])
         if size() > 1:
-            with _together():
+            with _wrap_distributed_errors():
                 dist.all_reduce(totals)
         along_ones, along_unit = (total.view(ctx.shape) / count for total in totals.chunk(2))
         of_X = (weight * scale).view(ctx.shape) * (grad - along_ones - unit * along_unit)

@@ -8,7 +8,7 @@ import pytest
 
 from prodsc import files
 from prodsc.cli import main
-from prodsc.sources.catalogue import BY_NAME, SETS, Remote
+from prodsc.sources.catalogue import DATASETS, SETS, Remote
 from prodsc.sources.named import load_dataset
 
 
@@ -79,7 +79,7 @@ def test_show(data):
 def test_check(data, alone, monkeypatch):
     path = alone / "project" / "data" / "orl.npz"
     np.savez(path, X=np.zeros((2, 32, 32)), y=[0, 1])
-    monkeypatch.setitem(BY_NAME, "orl", replace(BY_NAME["orl"], sha256=files.sha256(path)))
+    monkeypatch.setitem(DATASETS, "orl", replace(DATASETS["orl"], sha256=files.sha256(path)))
     assert line(data("show", "orl", "--check"), "file").endswith("orl.npz  (sha256 as recorded)")
     assert line(data("show", "orl"), "file").endswith("orl.npz")
     with path.open("ab") as file:
@@ -122,7 +122,7 @@ def test_fetch_converts_archives_that_were_put_there_by_hand(data, alone, monkey
         head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
         (folder / f"{i}.gz").write_bytes(gzip.compress(head + array.tobytes()))
         remotes.append(Remote("mnist", f"http://127.0.0.1:1/{i}.gz", files.sha256(folder / f"{i}.gz")))
-    monkeypatch.setitem(BY_NAME, "mnist", replace(BY_NAME["mnist"], remotes=tuple(remotes)))
+    monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], remotes=tuple(remotes)))
     said = data("fetch", "mnist", "--data-dir", alone / "mine")
     assert said == f"mnist: {alone / 'mine' / 'mnist.npz'}\n"
     assert load_dataset("mnist", "train", data_dir=alone / "mine").X.shape == (2, 3, 3)

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from prodsc.nn import ConvDecoder, ConvEncoder, Network, built, enliven, head, mlp
+from prodsc.nn import ConvDecoder, ConvEncoder, Network, build_seeded, head, mlp, reinit_dead_layers
 from prodsc.nn.encoders import same_padding
 
 
@@ -60,7 +60,7 @@ def network(seed=0):
     generator = torch.Generator().manual_seed(seed)
     return Network(
         *(
-            built(lambda m=m: m(), generator)
+            build_seeded(lambda m=m: m(), generator)
             for m in (lambda: mlp(5, 7), lambda: head(7, 3, None), lambda: head(7, 3, None))
         )
     )
@@ -90,13 +90,13 @@ def test_building_draws_only_from_its_generator():
 
 
 def test_initialisation_has_the_spread_of_pytorchs_own():
-    ours = built(lambda: nn.Linear(400, 300), torch.Generator().manual_seed(0))
+    ours = build_seeded(lambda: nn.Linear(400, 300), torch.Generator().manual_seed(0))
     assert ours.weight.std().item() == pytest.approx(nn.Linear(400, 300).weight.std().item(), rel=0.02)
     assert ours.bias.abs().max() <= 400**-0.5
 
 
 def test_an_autoencoder_starts_alive():
-    """Among 40 seeds of ORL's small autoencoder some start with a dead layer; none does after enliven."""
+    """Among 40 seeds of ORL's small autoencoder some start with a dead layer; none does after reinit_dead_layers."""
     images = torch.rand(20, 1, 32, 32, generator=torch.Generator().manual_seed(0))
     shape, channels, kernels = (1, 32, 32), (3, 3, 5), (3, 3, 3)
 
@@ -113,9 +113,9 @@ def test_an_autoencoder_starts_alive():
     for seed in range(40):
         generator = torch.Generator().manual_seed(seed)
         makers = (lambda: ConvEncoder(shape, channels, kernels), lambda: ConvDecoder(shape, channels, kernels))
-        parts = nn.Sequential(*(built(make, generator) for make in makers))
+        parts = nn.Sequential(*(build_seeded(make, generator) for make in makers))
         before += dead(parts) > 0
-        enliven(parts, images, generator)
+        reinit_dead_layers(parts, images, generator)
         after += dead(parts) > 0
     assert before > 0
     assert after == 0

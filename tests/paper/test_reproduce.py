@@ -13,7 +13,7 @@ from prodsc.estimators.parameters import check_parameters
 from prodsc.paper import plans as paper
 from prodsc.paper import reproduce
 from prodsc.paper.drawings import DRAWINGS
-from prodsc.paper.plans import BY_NAME, EXPERIMENTS, make_plan
+from prodsc.paper.plans import EXPERIMENT_BY_NAME, EXPERIMENTS, make_plan
 from prodsc.paper.published import published, tables
 from prodsc.registry import make
 
@@ -25,12 +25,12 @@ def present(name):
 
 
 def test_every_table_of_the_paper_can_be_asked_for():
-    assert set(tables()) <= set(BY_NAME)
+    assert set(tables()) <= set(EXPERIMENT_BY_NAME)
 
 
 @pytest.mark.parametrize("name", tables())
 def test_tables_are_of_the_papers_data_and_metrics(name):
-    experiment = BY_NAME[name]
+    experiment = EXPERIMENT_BY_NAME[name]
     known = published(table=name)
     run = {experiment.published_as(dataset) for dataset in experiment.datasets}
     if name != "byol":  # of its five sets, only the images of one can be fetched
@@ -54,13 +54,13 @@ def test_every_plan_holds_trials_that_could_run(experiment):
 
 def test_a_missing_data_set_is_named_and_data_at_hand_run_instead():
     gone = {"cifar10": "cifar10 is not here; get it."}
-    plan = make_plan(BY_NAME["bdr-k"], (), range(2), gone.get)
+    plan = make_plan(EXPERIMENT_BY_NAME["bdr-k"], (), range(2), gone.get)
     assert plan.missing == gone
     assert {trial.dataset for trial in plan.trials} == {"cifar100", "cifar10-efflite0"}
     assert {trial.seed for trial in plan.trials} == {0, 1}
-    asked = make_plan(BY_NAME["bdr-k"], ["cifar10"], range(1), gone.get)
+    asked = make_plan(EXPERIMENT_BY_NAME["bdr-k"], ["cifar10"], range(1), gone.get)
     assert asked.trials == [], "what was asked for by name is not silently replaced"
-    assert make_plan(BY_NAME["bdr-k"], (), range(1), present).missing == {}
+    assert make_plan(EXPERIMENT_BY_NAME["bdr-k"], (), range(1), present).missing == {}
 
 
 def test_unknown_names_get_a_suggestion():
@@ -69,7 +69,7 @@ def test_unknown_names_get_a_suggestion():
 
 
 def result_for(name, outcomes, missing=None):
-    plan = paper.Plan(BY_NAME[name], [o.trial for o in outcomes], missing or {})
+    plan = paper.Plan(EXPERIMENT_BY_NAME[name], [o.trial for o in outcomes], missing or {})
     return reproduce.Reproduction(plan, outcomes, None)
 
 
@@ -110,7 +110,7 @@ def test_variants_and_clusterers_find_their_published_number():
     assert rows["k-means (features=pro-dsc)", "ACC"].published is not None
     assert rows["ensc (features=pro-dsc)", "ACC"].published is not None
     assert rows["spectral (features=pro-dsc)", "ACC"].ours is None
-    terms = [trial.variant for trial in BY_NAME["ablation"].plan("cifar10", 0)]
+    terms = [trial.variant for trial in EXPERIMENT_BY_NAME["ablation"].plan("cifar10", 0)]
     runs = [Outcome(Trial("cifar10", "pro-dsc", 0, variant=v), {"ACC": 50.0, "NMI": 50.0}) for v in terms]
     found = [r.published for r in result_for("ablation", runs).against_paper()]
     assert sum(value is not None for value in found) == len(found), "every row of the ablation has its number"

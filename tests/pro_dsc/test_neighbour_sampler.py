@@ -10,11 +10,11 @@ from prodsc.core import metrics
 from prodsc.core.graph import nearest_neighbours
 from prodsc.pro_dsc import neighbour_sampler as module
 from prodsc.pro_dsc.neighbour_sampler import Views, auto_neighbours
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 
 
 def made(X, most=3):
-    return Views(Rows(X), most, 0, lambda parts: torch.cat([*parts]))
+    return Views(RowReader(X), most, 0, lambda parts: torch.cat([*parts]))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from prodsc.errors import InputError, OutputError
 from prodsc.sources.archives import cifar10_images, cifar10_test_images, idx_images, uci_har
-from prodsc.sources.catalogue import BY_NAME, Remote
+from prodsc.sources.catalogue import DATASETS, Remote
 from prodsc.sources.fetch import download, fetch
 from prodsc.sources.named import check, load_dataset
 
@@ -232,7 +232,7 @@ def har(nested=True):
 
 def offered(monkeypatch, server, name, contents):
     """The set of that name, its archives on our server; returns what is known of it."""
-    about = BY_NAME[name]
+    about = DATASETS[name]
     names = [remote.name for remote in about.remotes]
     server.files |= dict(zip(names, contents, strict=True))
     remotes = tuple(
@@ -240,7 +240,7 @@ def offered(monkeypatch, server, name, contents):
         for each, content in zip(names, contents, strict=True)
     )
     about = replace(about, remotes=remotes)
-    monkeypatch.setitem(BY_NAME, name, about)
+    monkeypatch.setitem(DATASETS, name, about)
     return about
 
 

@@ -15,7 +15,7 @@ import torch
 from prodsc import files
 from prodsc.errors import InputError, ParameterError
 from prodsc.sources import named as sets
-from prodsc.sources.catalogue import BY_NAME, COARSE, SETS, SUPERCLASSES
+from prodsc.sources.catalogue import COARSE, DATASETS, SETS, SUPERCLASSES
 from prodsc.sources.named import check, find, home, load_dataset, locate, missing, search_path
 
 IN_FILES = [about for about in SETS if about.files]
@@ -51,7 +51,7 @@ def features(path, n, classes=10, width=2, seed=0):
 
 
 def test_every_set_is_described():
-    assert len(BY_NAME) == len(SETS)
+    assert len(DATASETS) == len(SETS)
     for about in SETS:
         assert all([about.title, about.shape, about.classes, about.source, about.licence]), about.name
         assert (about.make is None) == bool(about.files), about.name
@@ -59,9 +59,9 @@ def test_every_set_is_described():
         assert bool(about.remotes) == (about.convert is not None), about.name
         for digest in filter(None, [about.sha256, *(remote.sha256 for remote in about.remotes)]):
             assert re.fullmatch("[0-9a-f]{64}", digest)
-    assert "trained WITH ImageNet labels" in " ".join(BY_NAME["cifar10-efflite0"].notes)
-    assert "not UCI HAR" in " ".join(BY_NAME["hapt-561"].notes)
-    assert "not Reuters-10k" in " ".join(BY_NAME["reuters-21578"].notes)
+    assert "trained WITH ImageNet labels" in " ".join(DATASETS["cifar10-efflite0"].notes)
+    assert "not UCI HAR" in " ".join(DATASETS["hapt-561"].notes)
+    assert "not Reuters-10k" in " ".join(DATASETS["reuters-21578"].notes)
 
 
 def test_the_coarse_labels_of_cifar100():
@@ -122,7 +122,7 @@ def test_the_search_order(alone, monkeypatch):
     ]
     monkeypatch.setenv("PRODSC_DATA", f"{places[1]}{os.pathsep}{places[2]}")
     assert [place.path for place in search_path(places[0])] == places
-    about = BY_NAME["orl"]
+    about = DATASETS["orl"]
     assert find(about, places[0]) is None
     for place in reversed(places):  # each comes before those that already have the file
         place.mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_new_files_go_where_they_were_asked_for_and_never_beside_the_user(store,
 
 def test_half_of_a_pair_is_not_a_hit(store):
     features(store / "tinyimagenet_train_clip.pt", 4, 2)
-    assert find(BY_NAME["tiny-imagenet"]) is None
+    assert find(DATASETS["tiny-imagenet"]) is None
 
 
 @pytest.mark.parametrize("about", IN_FILES, ids=lambda about: about.name)
@@ -314,15 +314,15 @@ def known(store, monkeypatch):
     """A small file that stands for orl and whose checksum is recorded; its path."""
     path = store / "orl.npz"
     np.savez(path, X=np.ones((4, 32, 32), np.uint8), y=np.arange(4))
-    about = replace(BY_NAME["orl"], shape=(4, 32, 32), classes=4, sha256=files.sha256(path))
-    monkeypatch.setitem(BY_NAME, "orl", about)
+    about = replace(DATASETS["orl"], shape=(4, 32, 32), classes=4, sha256=files.sha256(path))
+    monkeypatch.setitem(DATASETS, "orl", about)
     return path
 
 
 def test_a_file_is_read_whole_for_its_checksum_once(known, alone, monkeypatch):
     seen = []
     monkeypatch.setattr(files, "sha256", lambda path, digest=files.sha256: seen.append(path) or digest(path))
-    about = BY_NAME["orl"]
+    about = DATASETS["orl"]
     assert [check(about, known), check(about, known), load_dataset("orl").notes] == ["matches", "matches", ()]
     assert seen == [known]
     os.utime(known, ns=(1, 1))  # changed, as far as one can tell without reading it
@@ -339,7 +339,7 @@ def test_a_file_is_read_whole_for_its_checksum_once(known, alone, monkeypatch):
 
 def test_a_cache_that_cannot_be_written_costs_only_time(known, alone, monkeypatch):
     (alone / "cache").touch()  # where a directory is wanted
-    assert check(BY_NAME["orl"], known) == "matches"
+    assert check(DATASETS["orl"], known) == "matches"
     assert load_dataset("orl").notes == ()
 
 
@@ -348,15 +348,15 @@ def test_another_file_of_that_name_is_used_with_a_warning(known):
     with pytest.warns(UserWarning, match="orl.npz is not the file whose checksum is recorded: numbers may differ"):
         data = load_dataset("orl")
     assert "is not the file whose checksum is recorded" in data.notes[-1]
-    assert check(BY_NAME["orl"], known) == "differs"
+    assert check(DATASETS["orl"], known) == "differs"
     sets.checksum_file(known).write_text(f"{files.sha256(known)}  orl.npz\n")  # accepted by its user
-    assert check(BY_NAME["orl"], known) == "matches"
+    assert check(DATASETS["orl"], known) == "matches"
     assert load_dataset("orl").notes == ()
 
 
 def test_a_file_without_a_recorded_checksum(store):
     features(store / "imagenetdogs_clip.pt", 45, 15)
-    about = BY_NAME["imagenet-dogs"]
+    about = DATASETS["imagenet-dogs"]
     assert check(about, store / "imagenetdogs_clip.pt") == "not recorded"
     sets.checksum_file(store / "imagenetdogs_clip.pt").write_text("0" * 64)
     assert check(about, store / "imagenetdogs_clip.pt") == "differs"

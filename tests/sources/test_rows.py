@@ -7,7 +7,7 @@ import torch
 
 from prodsc.errors import InputError
 from prodsc.sources.checks import check_values
-from prodsc.sources.rows import Rows, as_array, check_shape
+from prodsc.sources.rows import RowReader, as_array, check_shape
 from prodsc.sources.stored import StoredRows
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -112,27 +112,27 @@ def test_scalings():
     values = rng.standard_normal((50, 3)) * [1, 10, 100] + 3
     summary = check_values(values)
     centre, spread = torch.from_numpy(summary.mean).float(), torch.from_numpy(summary.std).float()
-    unit = Rows(values, "unit")[np.arange(50)]
+    unit = RowReader(values, "unit")[np.arange(50)]
     torch.testing.assert_close(unit.norm(dim=1), torch.ones(50))
-    centred = Rows(values, "centred", centre, spread)[slice(0, 50)]
+    centred = RowReader(values, "centred", centre, spread)[slice(0, 50)]
     torch.testing.assert_close(centred.norm(dim=1), torch.ones(50))
     around = torch.from_numpy(values).float() - centre
     torch.testing.assert_close(centred * around.norm(dim=1, keepdim=True), around)
-    standard = Rows(values, "standard", centre, spread)[slice(0, 50)]
+    standard = RowReader(values, "standard", centre, spread)[slice(0, 50)]
     torch.testing.assert_close(standard.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(standard.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=0)
-    np.testing.assert_allclose(Rows(values, "none")[slice(0, 2)], values[:2], rtol=1e-6)
+    np.testing.assert_allclose(RowReader(values, "none")[slice(0, 2)], values[:2], rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 6), (2, 5, 6, 3), (2, 3, 5, 6)])
 def test_images_are_channels_first_and_bytes_become_fractions(shape):
-    images = Rows(np.full(shape, 255, dtype=np.uint8))[slice(0, 2)]
+    images = RowReader(np.full(shape, 255, dtype=np.uint8))[slice(0, 2)]
     assert images.shape == (2, 3 if len(shape) == 4 else 1, 5, 6)
     assert (images == 1).all()
 
 
 def test_the_callers_array_is_left_alone():
     given = X.copy()
-    batch = Rows(given, "unit")[slice(0, 4)]
+    batch = RowReader(given, "unit")[slice(0, 4)]
     batch.zero_()
     np.testing.assert_array_equal(given, X)

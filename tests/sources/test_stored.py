@@ -18,7 +18,7 @@ from prodsc.sources import stored, tables
 from prodsc.sources.checks import Survey, check_values
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.readers import read
-from prodsc.sources.rows import Rows, as_array
+from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.stored import Part, StoredRows, ahead
 
 X = np.random.default_rng(0).normal(size=(23, 5)).astype(np.float32)
@@ -200,7 +200,7 @@ def test_ahead_keeps_the_order_and_passes_errors_on():
 
 
 def test_expected_rows_are_read_in_another_thread(shards, monkeypatch):
-    rows, readers = Rows(read(shards).X), []
+    rows, readers = RowReader(read(shards).X), []
     read_runs = StoredRows._read
     monkeypatch.setattr(
         StoredRows, "_read", lambda self, runs: readers.append(threading.get_ident()) or read_runs(self, runs)
@@ -208,7 +208,7 @@ def test_expected_rows_are_read_in_another_thread(shards, monkeypatch):
     batch = np.array([1, 9, 22])
     for expected, ahead_of_time in ((batch, True), (batch[:2], False)):
         readers.clear()
-        rows.expect(expected)
+        rows.prefetch(expected)
         torch.testing.assert_close(rows[batch], torch.from_numpy(X[batch]))
         assert (threading.get_ident() not in readers) == ahead_of_time
 

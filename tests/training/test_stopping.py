@@ -6,7 +6,7 @@ import torch
 
 from prodsc.core.losses import Objective, Term
 from prodsc.nn import Network
-from prodsc.training import Batches, History, Phase, Training, keep, train
+from prodsc.training import Batches, History, Phase, Training, stopping, train
 from prodsc.training.checkpoint import load_checkpoint, save_checkpoint
 from prodsc.training.stopping import EndSettled, KeepBest, Kept, Settling
 
@@ -33,7 +33,7 @@ def setup(seen, joint=10):
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
-    monkeypatch.setattr(keep, "EVERY", 2)
+    monkeypatch.setattr(stopping, "EVERY", 2)
 
 
 def test_the_best_state_is_what_is_left():
@@ -52,7 +52,7 @@ def test_a_lucky_look_decides_nothing():
     training, step, best, weights = setup([(agreement, 2) for agreement in seen], joint=18)
     train(training, step, [best])
     assert torch.equal(training.network.f.weight, weights[7])
-    np.testing.assert_allclose(keep.smooth(np.array(seen))[[0, 1, 2, 3, 7]], [0.5, 0.55, 1.6 / 3, 1.9 / 3, 0.68])
+    np.testing.assert_allclose(stopping.smooth(np.array(seen))[[0, 1, 2, 3, 7]], [0.5, 0.55, 1.6 / 3, 1.9 / 3, 0.68])
 
 
 def test_training_is_over_when_clusters_are_split():

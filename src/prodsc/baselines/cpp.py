@@ -13,13 +13,13 @@ from prodsc.core.graph import spectral_partition
 from prodsc.core.losses import Objective, Term, coding_length, coding_rate_parts
 from prodsc.core.self_expression import gram, sinkhorn
 from prodsc.errors import ParameterError
+from prodsc.estimators.capabilities import Capability
 from prodsc.nn import Network
 from prodsc.pro_dsc.building import expressed
 from prodsc.pro_dsc.estimator import PRODSC
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.training import Callback, Phase, Step, Training
-from prodsc.types import Rows as RowsOf
-from prodsc.types import Square
+from prodsc.types import Rows, Square
 
 AUTO_STEPS = 250  # of the joint phase, when epochs="auto": at 100 the objective still falls
 
@@ -34,8 +34,7 @@ class CPP(PRODSC):
     Training does not depend on n_clusters; `choose_k` finds one afterwards. See docs/methods/cpp.md.
     """
 
-    estimates_k = False  # it has a rule of its own, `choose_k`
-    takes_links = False
+    capabilities = frozenset(Capability) - {Capability.DIAGNOSE, Capability.K_CURVE, Capability.CONSTRAINTS}
 
     def __init__(
         self,
@@ -116,13 +115,13 @@ class CPP(PRODSC):
             joint = replace(joint, steps=-(-AUTO_STEPS // per_epoch) * per_epoch)
         return [*before, joint if self.heads == "separate" else replace(joint, on_enter=None)]
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> "MembershipStep":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "MembershipStep":
         return MembershipStep(self, self._batch(rows, phase, t), phase.batches[t])
 
     def _listeners(self) -> list[Callback]:
         return []
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         self._label(rows)
         self.known_clusters_ = {}
 
@@ -137,7 +136,7 @@ class SharedHead(Network):
     def __init__(self, encoder: nn.Module, f: nn.Module):
         super().__init__(encoder, f, nn.Identity())
 
-    def y(self, H: RowsOf) -> RowsOf:
+    def y(self, H: Rows) -> Rows:
         return self.z(H)
 
 
@@ -153,7 +152,7 @@ class MembershipStep(Step):
         return memberships(self.model, self.Y)
 
 
-def memberships(model: CPP, Y: RowsOf) -> Square:
+def memberships(model: CPP, Y: Rows) -> Square:
     """Pi = n Sinkhorn(|YY'|/eta), the diagonal kept."""
     return sinkhorn(gram(Y).abs() / model.settings_.eta, model.half_steps)
 

@@ -17,11 +17,12 @@ from prodsc.core.graph import spectral_labels
 from prodsc.core.losses import Objective, Term
 from prodsc.core.self_expression import low_rank_affinity, strongest
 from prodsc.errors import InputError, ParameterError
+from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
 from prodsc.nn import Autoencoder, conv_autoencoder, mlp_autoencoder
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
-from prodsc.types import Rows as RowsOf
+from prodsc.types import Rows
 
 MAX_ROWS = 30_000  # C, its gradient and Adam's two moments: 16 bytes a pair, 14 GB
 START = 1e-4  # of every entry of C
@@ -37,6 +38,8 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     C is cleaned, made an affinity and clustered spectrally. It says nothing of new rows, so there is no `predict`.
     See docs/methods/dsc-net.md.
     """
+
+    capabilities = DeepClusterer.capabilities | {Capability.TRANSFORM}
 
     network_: "ExpressedAutoencoder"
 
@@ -89,7 +92,7 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     # ---- the pieces of a fit -------------------------------------------------------------------------------
 
-    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+    def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         self._n_rows = len(rows)
         if self._n_rows > MAX_ROWS:
             raise InputError(
@@ -129,10 +132,10 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     def _adam(self, network: "ExpressedAutoencoder") -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> "Whole":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Whole":
         return Whole(self.network_, rows[phase.batches[t]].to(self.device_), "self_expression" in phase.terms)
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         C = strongest(self.network_.C.detach(), self.mass_kept)
         A = low_rank_affinity(C, self.subspace_dim * self.n_clusters_ + 1, self.power)
         self.labels_ = spectral_labels(A.cpu(), self.n_clusters_, self.n_init, self.seed_)
@@ -186,11 +189,11 @@ class Whole:
         self.network, self.X, self.expressed = network, X, expressed
 
     @cached_property
-    def Z(self) -> RowsOf:
+    def Z(self) -> Rows:
         return self.network.autoencoder.encode(self.X)
 
     @cached_property
-    def Z_expressed(self) -> RowsOf:
+    def Z_expressed(self) -> Rows:
         return (self.Z.T @ self.network.C).T  # not C'Z: the gradient of C' would be turned, and it is N x N
 
     @cached_property

@@ -14,11 +14,12 @@ from prodsc.core import losses
 from prodsc.core.graph.partition import kmeans
 from prodsc.core.linalg import largest_eigenvectors
 from prodsc.core.losses import Objective, Term
+from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.soft import SoftClusterer
 from prodsc.nn import Autoencoder, mlp_autoencoder
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Phase, Training
-from prodsc.types import Rows as RowsOf
+from prodsc.types import Rows
 
 
 class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
@@ -32,6 +33,8 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
 
     The label of a row is the largest s. See docs/methods/edesc.md.
     """
+
+    capabilities = SoftClusterer.capabilities | {Capability.TRANSFORM}
 
     network_: "BasesAutoencoder"
 
@@ -81,7 +84,7 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
         d = self.subspace_dim * self.n_clusters_
         return BasesAutoencoder(mlp_autoencoder([sample.shape[1], *self.hidden_sizes, d], generator), d)
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: RowReader) -> None:
         self._training_rows = rows
 
     def _objective(self) -> Objective["Coded"]:
@@ -116,10 +119,10 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
         blocks = [largest_eigenvectors(part.T @ part, self.subspace_dim)[1] for part in parts]
         network.D.data = torch.cat(blocks, dim=1).to(Z)
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> "Coded":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Coded":
         return Coded(self, rows[phase.batches[t]].to(self.device_))
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         del self._training_rows
         super()._finish(training, rows)
 
@@ -132,7 +135,7 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
         """Z: the codes of the autoencoder."""
         return self._codes(self._new_rows(X)).cpu().numpy()
 
-    def _codes(self, rows: Rows) -> RowsOf:
+    def _codes(self, rows: RowReader) -> Rows:
         self.network_.eval()
         with torch.no_grad():
             return torch.cat([self.network_.autoencoder.encode(X.to(self.device_)) for X in rows.chunks()])
@@ -163,7 +166,7 @@ class Coded:
         self.model, self.network, self.X = model, model.network_, X
 
     @cached_property
-    def Z(self) -> RowsOf:
+    def Z(self) -> Rows:
         return self.network.autoencoder.encode(self.X)
 
     @cached_property
@@ -171,5 +174,5 @@ class Coded:
         return self.network.autoencoder.decode(self.Z)
 
     @cached_property
-    def S(self) -> RowsOf:
+    def S(self) -> Rows:
         return losses.basis_affinity(self.Z, self.network.D, self.model.n_clusters_, self.model.smoothing)

@@ -12,7 +12,8 @@ from torch.nn.functional import normalize
 from prodsc.core.graph import largest_first
 from prodsc.core.graph.partition import kmeans
 from prodsc.estimators.base import Clusterer
-from prodsc.sources.rows import Rows
+from prodsc.estimators.capabilities import Capability
+from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
 
 MOST_ROUNDS = 300  # of one start
@@ -24,6 +25,8 @@ class KMeansClusterer(Clusterer):
 
     A new row gets the label of its nearest centre. See docs/methods/k-means.md.
     """
+
+    capabilities = frozenset({Capability.PREDICT})
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class KMeansClusterer(Clusterer):
         self.device = device
         self.verbose = verbose
 
-    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+    def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         centres = self._find(torch.cat(list(rows.chunks())))
         order, self.labels_ = largest_first(self._nearest(rows, centres), self.n_clusters_)
         self.centres_ = centres[torch.from_numpy(order)]
@@ -55,7 +58,7 @@ class KMeansClusterer(Clusterer):
         """The nearest centre of each row."""
         return self._nearest(self._new_rows(X), self.centres_)
 
-    def _nearest(self, rows: Rows, centres: Tensor) -> np.ndarray:
+    def _nearest(self, rows: RowReader, centres: Tensor) -> np.ndarray:
         return torch.cat([torch.cdist(X, centres).argmin(1) for X in rows.chunks()]).numpy()
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -104,7 +107,7 @@ class SphericalKMeans(KMeansClusterer):
             centres = torch.where(kept[:, None], normalize(sums), centres)
         return centres, inertia
 
-    def _nearest(self, rows: Rows, centres: Tensor) -> np.ndarray:
+    def _nearest(self, rows: RowReader, centres: Tensor) -> np.ndarray:
         return torch.cat([(normalize(X) @ centres.T).argmax(1) for X in rows.chunks()]).numpy()
 
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from prodsc.core.graph import nearest_neighbours
 from prodsc.core.losses import Objective, Term, disagreement, negative_entropy, self_label
 from prodsc.estimators.soft import HeadLosses, SoftClusterer, one_of
-from prodsc.nn import built
-from prodsc.sources.rows import Rows
+from prodsc.nn import build_seeded
+from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 
 SELF_LABEL_BATCH = 1000  # rows: every cluster should have sure ones in it
@@ -65,10 +65,10 @@ class SCAN(SoftClusterer):
     def _network(self, sample: Tensor) -> "LinearHeads":
         generator = torch.Generator().manual_seed(self.seed_)
         width = sample.shape[1]
-        heads = [built(lambda: nn.Linear(width, self.n_clusters_), generator) for _ in range(self.n_heads)]
+        heads = [build_seeded(lambda: nn.Linear(width, self.n_clusters_), generator) for _ in range(self.n_heads)]
         return LinearHeads(nn.ModuleList(heads))
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: RowReader) -> None:
         X = torch.cat([*rows.chunks()]).to(self.device_)
         self._neighbours = nearest_neighbours(X, self.n_neighbors).cpu()
 
@@ -90,7 +90,7 @@ class SCAN(SoftClusterer):
     def _adam(self, network: "LinearHeads") -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True)
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> "Neighbours":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Neighbours":
         batch = phase.batches[t]
         X, X_other = (rows[which].to(self.device_) for which in (batch, one_of(self._neighbours, batch, phase, t)))
         return Neighbours(self.network_, X, X_other, self.entropy_weight)
@@ -98,7 +98,7 @@ class SCAN(SoftClusterer):
     def _listeners(self) -> list[Callback]:
         return [HeadLosses("disagreement")]
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         del self._neighbours  # n x n_neighbors: only training reads it
         super()._finish(training, rows)
 

@@ -19,12 +19,12 @@ from prodsc.core.self_expression.sparse import blocks
 from prodsc.errors import InputError
 from prodsc.estimators import model_file
 from prodsc.estimators.base import Clusterer
+from prodsc.estimators.capabilities import Capability
 from prodsc.sources.fingerprint import fingerprint
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
 from prodsc.training.checkpoint import read_safetensors
-from prodsc.types import Affinity, Square
-from prodsc.types import Rows as Points
+from prodsc.types import Affinity, Rows, Square
 
 MAX_BYTES = 4 * 2**30  # of all matrices of N x N that live at once
 PARTS = ("data", "indices", "indptr")  # of a sparse matrix
@@ -38,20 +38,22 @@ class SelfExpressive(Clusterer):
     The coefficients say nothing of rows that were not there, so there is no `predict`, and a saved model is its labels.
     """
 
+    capabilities = frozenset({Capability.COEFFICIENTS, Capability.AFFINITY})
+
     n_init: int
 
-    def _coefficients(self, X: Points) -> Square | SparseMatrix:
+    def _coefficients(self, X: Rows) -> Square | SparseMatrix:
         """C, N x N: column j expresses row j by the others."""
         raise NotImplementedError
 
     def _affinity(self, C: Any) -> Affinity | SparseMatrix:
         return symmetrised(C) if isinstance(C, Tensor) else symmetrised_sparse(C)
 
-    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+    def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         A = self._kept_affinity(rows, checkpoint)
         self.labels_ = spectral_labels(A, self.n_clusters_, self.n_init, self.seed_)
 
-    def _kept_affinity(self, rows: Rows, checkpoint: Path | None) -> Affinity | SparseMatrix:
+    def _kept_affinity(self, rows: RowReader, checkpoint: Path | None) -> Affinity | SparseMatrix:
         """The affinity of the checkpoint, when it is of these rows and parameters; no seed and no k is among them."""
         if checkpoint is None:
             return self._affinity(self._coefficients(self._points(rows)))
@@ -76,12 +78,12 @@ class SelfExpressive(Clusterer):
         """The n x n affinity that spectral clustering sees for these rows."""
         return _as_given(self._affinity(self._coefficients(self._points(self._new_rows(X)))))
 
-    def _points(self, rows: Rows) -> Points:
+    def _points(self, rows: RowReader) -> Rows:
         """All rows in double: supports and optimality are read off small differences."""
         return torch.cat(list(rows.chunks())).to(self.device_, torch.float64)
 
     def _blocks(self, n: int, values_per_point: int) -> Iterable[slice]:
-        """Points to express together, with progress."""
+        """Rows to express together, with progress."""
         todo = blocks(n, values_per_point)
         return track(todo, type(self).__name__, console=Console(stderr=True), disable=not self.verbose)
 

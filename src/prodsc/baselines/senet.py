@@ -12,12 +12,13 @@ from prodsc.core.graph import spectral_partition
 from prodsc.core.losses import Objective, Term, dictionary_expression, elastic_net
 from prodsc.core.self_expression import CodeKernel, ExpressionNet
 from prodsc.estimators import model_file
+from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
-from prodsc.nn import built, relu_layers
-from prodsc.sources.rows import Rows
+from prodsc.nn import build_seeded, relu_layers
+from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.training.schedule import Schedule, cosine
-from prodsc.types import Rows as RowsOf
+from prodsc.types import Rows
 
 
 class SENet(DeepClusterer):
@@ -28,6 +29,8 @@ class SENet(DeepClusterer):
     over the rows x_j of a dictionary, j != i. The codes c_i of the landmarks give a graph of nearest neighbours, which
     is clustered spectrally. See docs/methods/senet.md.
     """
+
+    capabilities = DeepClusterer.capabilities | {Capability.PREDICT, Capability.PROBABILITIES, Capability.COEFFICIENTS}
 
     network_: ExpressionNet
 
@@ -77,10 +80,10 @@ class SENet(DeepClusterer):
     def _network(self, sample: Tensor) -> ExpressionNet:
         generator = torch.Generator().manual_seed(self.seed_)
         sizes = [sample.shape[1], *self.hidden_sizes, self.n_components]
-        query, key = (built(lambda: relu_layers(sizes), generator) for _ in "qk")
+        query, key = (build_seeded(lambda: relu_layers(sizes), generator) for _ in "qk")
         return ExpressionNet(query, key)
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: RowReader) -> None:
         self._dictionary = self._some(rows, self.dictionary_size, 2)
 
     def _objective(self) -> Objective["Expressed"]:
@@ -102,13 +105,13 @@ class SENet(DeepClusterer):
         optimizer.register_step_pre_hook(clip)
         return optimizer
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> "Expressed":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Expressed":
         return Expressed(self.network_, self._dictionary, torch.from_numpy(phase.batches[t]).to(self.device_))
 
     def _listeners(self) -> list[Callback]:
         return [Schedule(joint=cosine)]
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         del self._dictionary  # the network is a function of any rows
         self.network_.eval()
         kernel = self._kernel(self._some(rows, self.max_landmarks, 3))
@@ -116,14 +119,14 @@ class SENet(DeepClusterer):
         found = np.concatenate([partition.labels(X.to(self.device_)) for X in rows.chunks()])
         self.partition_, self.labels_ = partition.ordered(found)
 
-    def _some(self, rows: Rows, most: int, stream: int) -> RowsOf:
+    def _some(self, rows: RowReader, most: int, stream: int) -> Rows:
         """All rows, or so many by chance."""
         chosen = np.arange(len(rows))
         if len(rows) > most:
             chosen = np.sort(np.random.default_rng((self.seed_, stream)).choice(len(rows), most, replace=False))
         return rows[chosen].to(self.device_)
 
-    def _kernel(self, landmarks: RowsOf) -> CodeKernel:
+    def _kernel(self, landmarks: Rows) -> CodeKernel:
         return CodeKernel(self.network_, landmarks, self.max_coefficients, self.n_neighbors)
 
     # ---- use -----------------------------------------------------------------------------------------------
@@ -157,11 +160,11 @@ class SENet(DeepClusterer):
 class Expressed:
     """Some rows of the dictionary, expressed by the others."""
 
-    def __init__(self, network: ExpressionNet, dictionary: RowsOf, batch: Tensor):
+    def __init__(self, network: ExpressionNet, dictionary: Rows, batch: Tensor):
         self.network, self.dictionary, self.batch = network, dictionary, batch
 
     @property
-    def X(self) -> RowsOf:
+    def X(self) -> Rows:
         return self.dictionary[self.batch]
 
     @cached_property

@@ -12,7 +12,8 @@ from torch import Tensor
 from prodsc.core.graph import spectral_labels
 from prodsc.core.graph.affinity import neighbour_graph
 from prodsc.estimators.base import Clusterer
-from prodsc.sources.rows import Rows
+from prodsc.estimators.capabilities import Capability
+from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
 
 
@@ -21,6 +22,8 @@ class SpectralClusterer(Clusterer):
 
     A new row gets the label that most of its nearest training rows have. See docs/methods/spectral.md.
     """
+
+    capabilities = frozenset({Capability.PREDICT})
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class SpectralClusterer(Clusterer):
         self.device = device
         self.verbose = verbose
 
-    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+    def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         self.rows_ = torch.cat(list(rows.chunks()))
         graph = neighbour_graph(self.rows_.numpy(), self.n_neighbors)
         self.labels_ = spectral_labels(graph, self.n_clusters_, self.n_init, self.seed_)

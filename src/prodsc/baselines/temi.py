@@ -12,8 +12,8 @@ from torch.nn.functional import linear, normalize
 from prodsc.core.graph import nearest_neighbours
 from prodsc.core.losses import Objective, Term, sameness, temi
 from prodsc.estimators.soft import HeadLosses, SoftClusterer, one_of
-from prodsc.nn import built
-from prodsc.sources.rows import Rows
+from prodsc.nn import build_seeded
+from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.training.schedule import Schedule, rising
 
@@ -75,12 +75,12 @@ class TEMI(SoftClusterer):
         generator = torch.Generator().manual_seed(self.seed_)
         width, k = sample.shape[1], self.n_clusters_
         heads = [
-            built(lambda: CosineHead(width, self.hidden_size, self.n_components, k), generator)
+            build_seeded(lambda: CosineHead(width, self.hidden_size, self.n_components, k), generator)
             for _ in range(self.n_heads)
         ]
         return StudentsAndTeachers(nn.ModuleList(heads), k, self.temperature)
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: RowReader) -> None:
         X = torch.cat([*rows.chunks()]).to(self.device_)
         self._neighbours = nearest_neighbours(X, self.n_neighbors).cpu()
 
@@ -99,7 +99,7 @@ class TEMI(SoftClusterer):
             network.students.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> "Pairs":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Pairs":
         batch = phase.batches[t]
         X, X_other = (rows[which].to(self.device_) for which in (batch, one_of(self._neighbours, batch, phase, t)))
         return Pairs(self.network_, X, X_other, self.exponent)
@@ -107,7 +107,7 @@ class TEMI(SoftClusterer):
     def _listeners(self) -> list[Callback]:
         return [Schedule(warm_up=rising), TeachersFollow(self.teacher_momentum), HeadLosses("temi")]
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         del self._neighbours  # n x n_neighbors: only training reads it
         super()._finish(training, rows)
 

@@ -13,8 +13,8 @@ from torch.nn.functional import linear, normalize
 from prodsc.core.losses import Objective, Term, fitted_classifier, negative_entropy, soft_cross_entropy
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.soft import SoftClusterer
-from prodsc.nn import built
-from prodsc.sources.rows import Rows
+from prodsc.nn import build_seeded
+from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Phase, Training
 
 
@@ -60,9 +60,9 @@ class TURTLE(SoftClusterer):
 
     def _network(self, sample: Tensor) -> "WeightNormalised":
         generator = torch.Generator().manual_seed(self.seed_)
-        return WeightNormalised(built(lambda: nn.Linear(sample.shape[1], self.n_clusters_), generator))
+        return WeightNormalised(build_seeded(lambda: nn.Linear(sample.shape[1], self.n_clusters_), generator))
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: RowReader) -> None:
         whole = len(rows) <= self.batch_size  # then every batch is all rows: scaling them once is enough
         self._all_rows = rows[slice(None)].to(self.device_) if whole else None
 
@@ -79,12 +79,12 @@ class TURTLE(SoftClusterer):
     def _adam(self, network: nn.Module) -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate)
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> "Labelling":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Labelling":
         generator = np.random.default_rng((*phase.batches.seed, t, 1))
         X = rows[phase.batches[t]].to(self.device_) if self._all_rows is None else self._all_rows
         return Labelling(self, X, generator)
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         del self._all_rows
         super()._finish(training, rows)
 

@@ -20,7 +20,7 @@ from prodsc.bench.trials import Limits, Outcome, Trial, finished, run_trials
 from prodsc.bench.unlabelled import BY_LABELS, BY_NEIGHBOURS, Unlabelled, tuning_score
 from prodsc.core.theory import gamma_safe
 from prodsc.errors import InputError, ParameterError, TrainingError, require
-from prodsc.estimators.parameters import BY_NAME, check_parameters
+from prodsc.estimators.parameters import PARAMETER_BY_NAME, check_parameters
 from prodsc.pro_dsc.defaults import settled
 from prodsc.pro_dsc.estimator import PRODSC
 
@@ -248,7 +248,7 @@ def place_of(asked: "optuna.Trial") -> dict[str, float]:
 
 def settings(place: Mapping[str, float], fixed: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """Parameters of the estimator at a point of the space."""
-    found = {name: value for name, value in place.items() if name in BY_NAME}
+    found = {name: value for name, value in place.items() if name in PARAMETER_BY_NAME}
     if "gamma_share" in place:
         p = PRODSC(**(found | dict(fixed))).get_params(deep=False)
         p |= settled(p, shape, p["n_clusters"])

@@ -60,7 +60,7 @@ def main(words: list[str] | None = None) -> None:
             code = cli.main(words, prog_name="prodsc", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
-        if ranks.may_speak():
+        if ranks.claim_error_report():
             error.show()
         sys.exit(error.exit_code)
     except ProdscError as error:
@@ -78,7 +78,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _fail(sentence: str, code: int = 1) -> None:
-    if ranks.may_speak():
+    if ranks.claim_error_report():
         click.echo(f"prodsc: {sentence}", err=True)
     sys.exit(code)
 

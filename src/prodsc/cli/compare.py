@@ -100,7 +100,7 @@ def compare(
 
 def _parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """METHOD.NAME=VALUE, ... as parameters by method, each read and checked by its own rule."""
-    from prodsc.estimators.parameters import BY_NAME
+    from prodsc.estimators.parameters import PARAMETER_BY_NAME
     from prodsc.registry import make
 
     found: dict[str, dict[str, Any]] = {}
@@ -109,7 +109,7 @@ def _parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         method, dot, name = place.partition(".")
         if not (equals and dot):
             raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as ensc.gamma=20; got {words!r}.")
-        value = Value(BY_NAME[name]).convert(text, None, None) if name in BY_NAME else text
+        value = Value(PARAMETER_BY_NAME[name]).convert(text, None, None) if name in PARAMETER_BY_NAME else text
         make(method, **{name: value})  # a typo speaks before anything runs
         found.setdefault(method, {})[name] = value
     return found

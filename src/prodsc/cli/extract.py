@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from prodsc import ranks
-from prodsc.cli.shown import shown
+from prodsc.cli.progress import progress_bar
 from prodsc.extract import SHORT_NAMES, Features
 from prodsc.extract import extract as extract_features
 
@@ -37,7 +37,7 @@ def extract(source: str, encoder: str, out: Path, quiet: bool, **options: Any) -
     .txt with one per line, or a --column of a .csv or .parquet. LIBRARY:MODEL is open_clip:ARCHITECTURE/PRETRAINED,
     timm:NAME or transformers:NAME_OR_FOLDER. Stopped by Ctrl-C or a crash, the same command goes on where it was.
     """
-    with shown("encode", quiet) as progress:
+    with progress_bar("encode", quiet) as progress:
         found = extract_features(source, encoder, out, progress=progress, **options)
     if ranks.first():
         click.echo(_summary(found))

@@ -9,7 +9,7 @@ import click
 
 from prodsc import ranks
 from prodsc.cli.options import parameter_options
-from prodsc.cli.shown import shown
+from prodsc.cli.progress import progress_bar
 from prodsc.errors import ParameterError
 from prodsc.runs.recipes import load_recipe
 from prodsc.runs.run import Request, run
@@ -73,7 +73,7 @@ def fit(
             request.prepare(overwrite)
     if request.parameters["n_clusters"] == "auto" and not quiet and ranks.first():
         click.echo("estimating the number of clusters first", err=True)
-    with shown("convert", quiet) as converting, ProgressCallback() as progress:
+    with progress_bar("convert", quiet) as converting, ProgressCallback() as progress:
         result = run(request, [] if quiet or not ranks.first() else [progress], converting)
     if result is not None:
         click.echo(result.summary())

@@ -6,8 +6,8 @@ import click
 
 from prodsc import files
 from prodsc.bench.summary import to_csv
-from prodsc.cli.shown import shown
-from prodsc.estimators.parameters import BY_NAME
+from prodsc.cli.progress import progress_bar
+from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.pro_dsc.number import estimate_k
 from prodsc.sources.named import about_set, load_dataset
 from prodsc.sources.readers import read
@@ -22,7 +22,9 @@ HEADS = ("k", "score", "agreement", "score of one cloud")
 @click.option(
     "--at-most", type=click.IntRange(3), metavar="K", help="Largest number looked at [250; 8 rows a cluster]."
 )
-@click.option("--scaling", type=click.Choice(BY_NAME["scaling"].choices), default="unit", help="Of the rows [unit].")
+@click.option(
+    "--scaling", type=click.Choice(PARAMETER_BY_NAME["scaling"].choices), default="unit", help="Of the rows [unit]."
+)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for k.csv and k.png.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | None, quiet: bool) -> None:
@@ -33,7 +35,7 @@ def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | N
     goes on with a clear answer.
     """
     X = load_dataset(file).X if about_set(file) is not None else read(file).X
-    with shown("estimate", quiet) as progress:
+    with progress_bar("estimate", quiet) as progress:
         curve = estimate_k(
             X, at_least=at_least, at_most=at_most, scaling=scaling, watch=progress or (lambda done, total: None)
         )

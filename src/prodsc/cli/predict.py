@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from prodsc import ranks
-from prodsc.cli.shown import shown
+from prodsc.cli.progress import progress_bar
 from prodsc.core.metrics import scores
 from prodsc.errors import OutputError
 from prodsc.registry import load
@@ -28,7 +28,7 @@ def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwri
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
     model = load(run)
-    with shown("convert") as progress:
+    with progress_bar("convert") as progress:
         data = read(file, labels=labels, progress=progress)
     found = np.empty(len(data.X) if data.y is not None else 0, np.int64)
     parts = _kept(model.labelled(as_array(data.X)), found)

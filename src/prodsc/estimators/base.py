@@ -4,7 +4,7 @@ import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from prodsc import ranks
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators import model_file
+from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.parameters import check_parameters
 from prodsc.sources.checks import check_values
-from prodsc.sources.rows import Rows, as_array, check_shape
+from prodsc.sources.rows import RowReader, as_array, check_shape
 from prodsc.training import Callback
 
 LABELLED = 2**16  # rows labelled at a time; on several ranks, by each before they put their labels together
@@ -37,8 +38,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     random_state: Any
     device: str
     verbose: int
-    estimates_k = False  # does it take n_clusters="auto"?
-    on_ranks = False  # can a fit run on several processes?
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()  # what it can do beyond `fit` and `labels_`
     n_clusters_: int  # the number of clusters of a fit, given or estimated
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
 
@@ -51,11 +51,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         finds the file goes on from it to the same labels; a method without training has nothing to save.
         """
         self._check_parameters()
-        if ranks.size() > 1 and not self.on_ranks:
+        if ranks.size() > 1 and Capability.RANKS not in self.capabilities:
             raise ParameterError(f"{type(self).__name__} fits in one process only; start it without torchrun.")
         array = self._checked(X, reset=True)
         seed = torch.tensor(check_random_state(self.random_state).randint(2**31 - 1))
-        ranks.agree(seed)  # random_state=None draws another one in every process
+        ranks.broadcast(seed)  # random_state=None draws another one in every process
         self.seed_ = int(seed)
         self.device_ = self._device()
         self.n_clusters_ = self._number_of_clusters(array)
@@ -70,7 +70,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _settle(self, shape: tuple[int, ...]) -> None:
         """Find a value for every parameter that is "auto", from the shape of the data."""
 
-    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+    def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         """Set `labels_` and what else the method learns."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), type(self).__name__)
         for name, parameter in inspect.signature(type(self)).parameters.items():
-            if name == "n_clusters" and self.estimates_k:
+            if name == "n_clusters" and Capability.K_CURVE in self.capabilities:
                 continue
             if getattr(self, name) == "auto" != parameter.default and name not in ("device", "precision"):
                 way_out = " Estimate one with `prodsc k FILE` or prodsc.estimate_k(X)." if name == "n_clusters" else ""
@@ -123,7 +123,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     # ---- the rows ------------------------------------------------------------------------------------------
 
-    def _new_rows(self, X: Any) -> Rows:
+    def _new_rows(self, X: Any) -> RowReader:
         """Rows for a fitted model to work on."""
         check_is_fitted(self)
         return self._rows(self._checked(X, reset=False))
@@ -178,8 +178,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """Are images rows of features?"""
         return False
 
-    def _rows(self, array: Any) -> Rows:
-        return Rows(array, self.scaling, self.centre_, self.spread_, self._flat)  # type: ignore[arg-type]
+    def _rows(self, array: Any) -> RowReader:
+        return RowReader(array, self.scaling, self.centre_, self.spread_, self._flat)  # type: ignore[arg-type]
 
     def _sample(self) -> Tensor:
         """Two rows of the fitted shape, to build a network around."""

@@ -13,8 +13,9 @@ from prodsc import ranks
 from prodsc.core.losses import Objective
 from prodsc.estimators import model_file
 from prodsc.estimators.base import Clusterer
+from prodsc.estimators.capabilities import Capability
 from prodsc.sources.fingerprint import fingerprint
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.training import Callback, History, Phase, Training, train
 from prodsc.training.checkpoint import CheckpointCallback, load_checkpoint
 from prodsc.training.progress import ProgressCallback
@@ -26,6 +27,8 @@ class DeepClusterer(Clusterer):
     `history_` is a dict of columns, one row per training step.
     """
 
+    capabilities = frozenset({Capability.HISTORY})
+
     network_: Any  # a torch module; methods declare their own
     history_: dict[str, np.ndarray]
 
@@ -33,7 +36,7 @@ class DeepClusterer(Clusterer):
         """The network before training, drawn from `seed_`; `sample` is some rows as it will see them."""
         raise NotImplementedError
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: RowReader) -> None:
         """What must be known of the data before the terms are made (neighbours, a gamma)."""
 
     def _objective(self) -> Objective[Any]:
@@ -42,15 +45,15 @@ class DeepClusterer(Clusterer):
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
         raise NotImplementedError
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> Any:
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> Any:
         """Batch t of a phase, with whatever the terms read."""
         raise NotImplementedError
 
-    def _batch(self, rows: Rows, phase: Phase, t: int) -> Tensor:
+    def _batch(self, rows: RowReader, phase: Phase, t: int) -> Tensor:
         """This rank's share of batch t, on the device; from files, that of the next batch is read meanwhile."""
         X = rows[self._share(phase, t)].to(self.device_)
         if t + 1 < phase.steps:
-            rows.expect(self._share(phase, t + 1))
+            rows.prefetch(self._share(phase, t + 1))
         return X
 
     @staticmethod
@@ -66,17 +69,17 @@ class DeepClusterer(Clusterer):
         """Callbacks that belong to the method itself."""
         return []
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         """After training: set `labels_`."""
         raise NotImplementedError
 
-    def _fit(self, rows: Rows, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+    def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         saved = None
         if checkpoint is not None and checkpoint.exists():
             saved = load_checkpoint(checkpoint)
             self.seed_ = saved.about["seed"]  # random_state=None drew another one just now
         self.network_ = self._network(rows[slice(0, 100)]).to(self.device_)
-        ranks.agree(*self.network_.state_dict().values())
+        ranks.broadcast(*self.network_.state_dict().values())
         self._prepare(rows)
         objective = self._objective()
         listening = [*self._listeners(), *callbacks]

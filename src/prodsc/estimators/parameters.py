@@ -263,14 +263,14 @@ PARAMETERS = (
     _not_negative("kl_weight", "weight of the divergence from the sharpened target"),
     _not_negative("orthogonality", "weight of the terms that keep bases orthonormal and apart"),
 )
-BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+PARAMETER_BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 
 
 def parameters_of(estimator: type) -> list[Parameter]:
     """Those of one method, in the order of its constructor."""
-    return [BY_NAME[name] for name in inspect.signature(estimator).parameters]
+    return [PARAMETER_BY_NAME[name] for name in inspect.signature(estimator).parameters]
 
 
 def check_parameters(values: dict[str, Any], owner: str, error: type[ParameterError] = ParameterError) -> None:
     for name, value in values.items():
-        BY_NAME[name].check(value, owner, error)
+        PARAMETER_BY_NAME[name].check(value, owner, error)

@@ -7,13 +7,16 @@ import torch
 from torch import Tensor
 
 from prodsc.core.graph import largest_first
+from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.training import Callback, Phase, Training
 
 
 class SoftClusterer(DeepClusterer):
     """A method gives `_probabilities`; the label of a row is its most probable cluster."""
+
+    capabilities = DeepClusterer.capabilities | {Capability.PREDICT, Capability.PROBABILITIES}
 
     order_: list[int]  # the network's clusters, the largest first
 
@@ -21,7 +24,7 @@ class SoftClusterer(DeepClusterer):
         """n x k of some rows, by the network in evaluation mode."""
         raise NotImplementedError
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         found = self._all_probabilities(rows).argmax(1).cpu().numpy()
         order, self.labels_ = largest_first(found, self.n_clusters_)
         self.order_ = order.tolist()
@@ -34,7 +37,7 @@ class SoftClusterer(DeepClusterer):
         """n x k: the probability of each cluster for each row."""
         return self._all_probabilities(self._new_rows(X))[:, self.order_].cpu().numpy()
 
-    def _all_probabilities(self, rows: Rows) -> Tensor:
+    def _all_probabilities(self, rows: RowReader) -> Tensor:
         self.network_.eval()
         with torch.inference_mode():
             return torch.cat([self._probabilities(X.to(self.device_)) for X in rows.chunks()])

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from prodsc.bench.measures import aligned_rows
 from prodsc.errors import InputError, ParameterError, did_you_mean
 from prodsc.export.targets import check_target
-from prodsc.paper.plans import BY_NAME as PAPER
+from prodsc.paper.plans import EXPERIMENT_BY_NAME as PAPER
 from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.sources.rows import as_array
 from prodsc.training.meters import Meters

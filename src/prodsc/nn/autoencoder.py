@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from prodsc.errors import ParameterError
-from prodsc.nn.encoders import ConvDecoder, ConvEncoder, enliven
-from prodsc.nn.network import built
+from prodsc.nn.encoders import ConvDecoder, ConvEncoder, reinit_dead_layers
+from prodsc.nn.network import build_seeded
 from prodsc.types import Rows
 
 
@@ -37,7 +37,8 @@ class Autoencoder(nn.Module):
 def mlp_autoencoder(sizes: Sequence[int], generator: torch.Generator) -> Autoencoder:
     """A perceptron through these sizes and back."""
     return Autoencoder(
-        built(lambda: relu_layers(sizes), generator), built(lambda: relu_layers([*sizes][::-1]), generator)
+        build_seeded(lambda: relu_layers(sizes), generator),
+        build_seeded(lambda: relu_layers([*sizes][::-1]), generator),
     )
 
 
@@ -50,7 +51,7 @@ def conv_autoencoder(
             f"channels and kernel_sizes must have one entry per layer, got {len(channels)} and {len(kernel_sizes)}."
         )
     shape = (sample.shape[1], sample.shape[2], sample.shape[3])
-    encoder = built(lambda: ConvEncoder(shape, channels, kernel_sizes), generator)
-    decoder = built(lambda: ConvDecoder(shape, channels, kernel_sizes), generator)
-    enliven(nn.Sequential(encoder, decoder), sample, generator)
+    encoder = build_seeded(lambda: ConvEncoder(shape, channels, kernel_sizes), generator)
+    decoder = build_seeded(lambda: ConvDecoder(shape, channels, kernel_sizes), generator)
+    reinit_dead_layers(nn.Sequential(encoder, decoder), sample, generator)
     return Autoencoder(encoder, decoder)

@@ -82,7 +82,9 @@ def same_pad(X: Tensor, kernel: int) -> Tensor:
     return F.pad(X, (*same_padding(width, kernel), *same_padding(height, kernel)))
 
 
-def enliven(autoencoder: nn.Sequential, images: Tensor, generator: torch.Generator, most: int = 1000) -> None:
+def reinit_dead_layers(
+    autoencoder: nn.Sequential, images: Tensor, generator: torch.Generator, most: int = 1000
+) -> None:
     """Draw the weights again while some layer gives zero for every image.
 
     With a handful of channels some draws start with a whole layer of dead ReLUs, and such an autoencoder never learns.

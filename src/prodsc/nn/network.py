@@ -117,7 +117,7 @@ def head(in_features: int, out_features: int, hidden_size: int | None) -> nn.Mod
     return nn.Sequential(nn.Linear(in_features, hidden_size), nn.ReLU(), nn.Linear(hidden_size, out_features))
 
 
-def built(
+def build_seeded(
     make: Callable[[], nn.Module],
     generator: torch.Generator,
     draw: Callable[[nn.Module, torch.Generator], None] = initialise,

@@ -21,11 +21,11 @@ from torch.nn import functional as F
 
 from prodsc.core.losses import Objective, Term
 from prodsc.errors import InputError, ParameterError
-from prodsc.nn import built
+from prodsc.nn import build_seeded
 from prodsc.paper.augment import Augmentation, generator_of
 from prodsc.sources.checks import check_values
 from prodsc.sources.fingerprint import fingerprint
-from prodsc.sources.rows import Rows, as_array, check_shape
+from prodsc.sources.rows import RowReader, as_array, check_shape
 from prodsc.training import Batches, Callback, History, Phase, Training, train
 from prodsc.training.checkpoint import CheckpointCallback, load_checkpoint
 from prodsc.types import Scalar
@@ -84,7 +84,7 @@ def pretrain(
     check_values(array)
     if len(array) < 2:
         raise InputError(f"BYOL normalises over a batch, so X must have at least 2 images, got {len(array)}.")
-    rows = Rows(array)
+    rows = RowReader(array)
     network = build_network(encoder, rows[slice(0, 2)], settings, seed).to(device)
     batches = Batches(len(rows), settings.batch_size, (seed, 0))
     steps = settings.epochs * batches.per_epoch
@@ -119,7 +119,7 @@ def encode(encoder: nn.Module, X: Any, device: str = "cpu") -> np.ndarray:
     was_training = encoder.training
     encoder.eval()
     with torch.inference_mode():
-        parts = [encoder(images.to(device)).flatten(1).cpu() for images in Rows(array).chunks()]
+        parts = [encoder(images.to(device)).flatten(1).cpu() for images in RowReader(array).chunks()]
     encoder.train(was_training)
     return torch.cat(parts).numpy()
 
@@ -195,8 +195,8 @@ def build_network(encoder: nn.Module, sample: Tensor, settings: Settings, seed: 
     with torch.no_grad():
         width = encoder.eval()(sample).flatten(1).shape[1]
     generator, hidden, out = generator_of(seed), settings.hidden_size, settings.projection_size
-    projector = built(lambda: perceptron(width, hidden, out), generator)
-    predictor = built(lambda: perceptron(out, hidden, out), generator)
+    projector = build_seeded(lambda: perceptron(width, hidden, out), generator)
+    predictor = build_seeded(lambda: perceptron(out, hidden, out), generator)
     return BYOL(encoder, projector, predictor)
 
 

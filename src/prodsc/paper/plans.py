@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from prodsc.bench.trials import Trial
 from prodsc.runs.recipes import load_recipe
-from prodsc.sources.catalogue import BY_NAME as DATASETS
+from prodsc.sources.catalogue import DATASETS
 
 Kind = Literal["table", "figure"]
 
@@ -376,7 +376,7 @@ EXPERIMENTS = (
         (FROZEN,), ("ACC",), "subspaces",
     ),
 )  # fmt: skip
-BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
+EXPERIMENT_BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from prodsc import files
 from prodsc.bench.summary import Line, summarise, to_csv, to_markdown
 from prodsc.bench.trials import Limits, Outcome, Trial, run_trials
 from prodsc.errors import ParameterError, did_you_mean
-from prodsc.paper.plans import BY_NAME, Experiment, Plan, make_plan
+from prodsc.paper.plans import EXPERIMENT_BY_NAME, Experiment, Plan, make_plan
 from prodsc.paper.published import Published, published, tables
 from prodsc.sources.named import about_set, find, missing
 
@@ -105,12 +105,12 @@ class Reproduction:
 
 def plan(name: str, datasets: Sequence[str] = (), seeds: int | Sequence[int] | None = None) -> Plan:
     """What `reproduce` would run, and what is missing."""
-    if name not in BY_NAME:
+    if name not in EXPERIMENT_BY_NAME:
         raise ParameterError(
-            f"there is no table or figure '{name}'{did_you_mean(name, list(BY_NAME)) or '.'} "
-            f"Known: {', '.join(BY_NAME)}."
+            f"there is no table or figure '{name}'{did_you_mean(name, list(EXPERIMENT_BY_NAME)) or '.'} "
+            f"Known: {', '.join(EXPERIMENT_BY_NAME)}."
         )
-    experiment = BY_NAME[name]
+    experiment = EXPERIMENT_BY_NAME[name]
     numbers = experiment.seeds if seeds is None else seeds
     return make_plan(experiment, datasets, range(numbers) if isinstance(numbers, int) else numbers, _absent)
 

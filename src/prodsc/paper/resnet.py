@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from prodsc.nn.network import built
+from prodsc.nn.network import build_seeded
 
 
 class ResNet(nn.Module):
@@ -49,12 +49,12 @@ class BasicBlock(nn.Module):
 
 def resnet18(generator: torch.Generator, width: int = 64, in_channels: int = 3) -> nn.Module:
     """Images to rows of 8 * width, initialised from `generator`; the published one has width 64."""
-    return built(lambda: ResNet((2, 2, 2, 2), width, in_channels), generator)
+    return build_seeded(lambda: ResNet((2, 2, 2, 2), width, in_channels), generator)
 
 
 def resnet34(generator: torch.Generator, width: int = 64, in_channels: int = 3) -> nn.Module:
     """As resnet18, twice as deep."""
-    return built(lambda: ResNet((3, 4, 6, 3), width, in_channels), generator)
+    return build_seeded(lambda: ResNet((3, 4, 6, 3), width, in_channels), generator)
 
 
 def _convolution(before: int, after: int, kernel: int, stride: int) -> nn.Conv2d:

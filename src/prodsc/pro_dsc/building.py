@@ -20,12 +20,12 @@ from prodsc.nn import (
     ConvEncoder,
     Network,
     Whitening,
-    built,
-    enliven,
+    build_seeded,
     head,
     identity_head,
     initialise_autoencoder,
     mlp,
+    reinit_dead_layers,
 )  # fmt: skip
 from prodsc.pro_dsc.constraints import Links
 from prodsc.training import Batches, Phase, Step
@@ -43,7 +43,7 @@ def build_network(p: Settings, sample: Tensor, seed: int) -> Network:
     if isinstance(p.encoder, nn.Module):
         encoder = copy.deepcopy(p.encoder)  # the caller's module, with its weights, is not ours to train
     elif p.encoder == "mlp":
-        encoder = built(lambda: mlp(sample.shape[1], p.hidden_size), generator)
+        encoder = build_seeded(lambda: mlp(sample.shape[1], p.hidden_size), generator)
     elif p.encoder == "conv":
         if len(p.channels) != len(p.kernel_sizes):
             raise ParameterError(
@@ -51,9 +51,13 @@ def build_network(p: Settings, sample: Tensor, seed: int) -> Network:
                 f"{len(p.kernel_sizes)}."
             )
         shape = (sample.shape[1], sample.shape[2], sample.shape[3])
-        encoder = built(lambda: ConvEncoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder)
-        decoder = built(lambda: ConvDecoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder)
-        enliven(nn.Sequential(encoder, decoder), sample, generator)
+        encoder = build_seeded(
+            lambda: ConvEncoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder
+        )
+        decoder = build_seeded(
+            lambda: ConvDecoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder
+        )
+        reinit_dead_layers(nn.Sequential(encoder, decoder), sample, generator)
     else:
         encoder = nn.Identity()
     with torch.no_grad():
@@ -66,7 +70,7 @@ def build_network(p: Settings, sample: Tensor, seed: int) -> Network:
             )
         size = p.n_components
         return Network(encoder, identity_head(size), identity_head(size), decoder, Whitening(width, size))
-    f, h = (built(lambda: head(width, p.n_components, p.head_hidden_size), generator) for _ in "fh")
+    f, h = (build_seeded(lambda: head(width, p.n_components, p.head_hidden_size), generator) for _ in "fh")
     return Network(encoder, f, h, decoder)
 
 

@@ -17,6 +17,7 @@ from prodsc.core.graph.number import KCurve
 from prodsc.core.losses import Objective, RememberedBlockDiagonal
 from prodsc.core.self_expression import perplexity
 from prodsc.errors import InputError, ParameterError
+from prodsc.estimators.capabilities import Capability
 from prodsc.nn import Network, used_dtype
 from prodsc.pro_dsc.building import build_network, build_objective, build_phases, expressed, used_gamma
 from prodsc.pro_dsc.constraints import links
@@ -24,7 +25,7 @@ from prodsc.pro_dsc.defaults import SHARP, eta_for, settled
 from prodsc.pro_dsc.labeller import Labelling
 from prodsc.pro_dsc.neighbour_sampler import MOST, Views
 from prodsc.pro_dsc.number import k_of_rows
-from prodsc.sources.rows import Rows, as_array
+from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.stored import StoredRows
 from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
@@ -147,9 +148,7 @@ class PRODSC(Labelling):
         self.precision = precision
         self.verbose = verbose
 
-    on_ranks = True
-    estimates_k = True
-    takes_links = True  # does what is known of a few rows help?
+    capabilities = frozenset(Capability)
     _given: tuple[Any, ...] = ()  # what is known of a few rows, during `fit`
 
     def fit(
@@ -170,7 +169,7 @@ class PRODSC(Labelling):
         `callbacks`, `checkpoint`: as for every method.
         """
         self._given = (known_labels, must_link, cannot_link)
-        if not self.takes_links and any(given is not None for given in self._given):
+        if Capability.CONSTRAINTS not in self.capabilities and any(given is not None for given in self._given):
             raise ParameterError(
                 f"{type(self).__name__} takes no known labels or pairs. Leave them out, or use PRODSC."
             )
@@ -196,7 +195,7 @@ class PRODSC(Labelling):
                 f"{' or '.join(map(str, curve.near[:3]))}; `prodsc k` or prodsc.estimate_k(X) shows the curve."
             )
         k = torch.tensor(curve.k)
-        ranks.agree(k)
+        ranks.broadcast(k)
         return int(k)
 
     def _settle(self, shape: tuple[int, ...]) -> None:
@@ -211,7 +210,7 @@ class PRODSC(Labelling):
         network.dtype = used_dtype(self.precision, self.device_)
         return network
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: RowReader) -> None:
         if self.settings_.batch_size <= self.n_clusters_ < len(rows):
             warnings.warn(
                 f"batch_size={self.settings_.batch_size} is not larger than n_clusters={self.n_clusters_}, so no batch "
@@ -242,7 +241,7 @@ class PRODSC(Labelling):
     def _phases(self, objective: Objective[Step], n_rows: int) -> list[Phase]:
         return build_phases(self.settings_, objective, n_rows, self.seed_, self._whiten, self._links)
 
-    def _step(self, rows: Rows, phase: Phase, t: int) -> Step:
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> Step:
         batch = phase.batches[t]
         R = self._relation(batch) if "links" in phase.terms else None
         if self.settings_.start == "whitened" and phase.name == "joint":  # the encoder is frozen: one pass is enough
@@ -270,14 +269,14 @@ class PRODSC(Labelling):
             network.whitening.fit(
                 lambda: (network.encoder(X.to(self.device_)).flatten(1) for X in self._training_rows.chunks())
             )
-        ranks.agree(network.whitening.W)
+        ranks.broadcast(network.whitening.W)
 
-    def _settle_eta(self, rows: Rows) -> None:
+    def _settle_eta(self, rows: RowReader) -> None:
         """From the whitened features, which do not change: a resumed fit finds the same eta."""
         some = np.linspace(0, len(rows) - 1, min(len(rows), self.settings_.batch_size)).astype(np.int64)
         self._agreed("eta", eta_for(normalize(self._encoded(rows.chunks(some))), SHARP / self.n_clusters_))
 
-    def _near(self, rows: Rows, phase: Phase, t: int, X: Tensor) -> Tensor | None:
+    def _near(self, rows: RowReader, phase: Phase, t: int, X: Tensor) -> Tensor | None:
         """What Y of a joint step comes from: neighbours of this rank's share; rows of which something is known stay."""
         if phase.name != "joint" or self.settings_.neighbour_views == 0:
             return None
@@ -288,7 +287,7 @@ class PRODSC(Labelling):
             drawn[np.isin(batch, self._links.rows)] = -1
         return views.of(batch[mine], X, drawn[mine])
 
-    def _views(self, rows: Rows) -> Views:
+    def _views(self, rows: RowReader) -> Views:
         """The neighbours of the rows, in the space of what the network learns from."""
         if self._views_ is None:
             read = (
@@ -338,7 +337,7 @@ class PRODSC(Labelling):
         }
         return [guard, *watched.get(self.settings_.keep, [])]
 
-    def _finish(self, training: Training, rows: Rows) -> None:
+    def _finish(self, training: Training, rows: RowReader) -> None:
         self.gamma_ = training.objective.weights["self_expression"]
         if self.settings_.eta == "auto":  # there were no joint steps
             self._settle_eta(rows)

@@ -39,7 +39,7 @@ from prodsc.pro_dsc.building import Settings, expressed
 from prodsc.pro_dsc.constraints import Links
 from prodsc.pro_dsc.defaults import AUTO, MOST_LANDMARKS, ROWS_TO_TELL, SQUARED, power_of_sizes, telling_for
 from prodsc.pro_dsc.neighbour_sampler import MOST
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 
 Found = TypeVar("Found")
 CALIBRATING = 2**26  # numbers of the input, 256 MB, that rows are compared by
@@ -72,10 +72,10 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
     def _agreed(self, name: str, value: float) -> None:
         """Use a value that depends on the data, the same on every rank."""
         shared = torch.tensor(value, dtype=torch.float64)
-        ranks.agree(shared)
+        ranks.broadcast(shared)
         self._use(self.settled_ | {name: float(shared)})
 
-    def _settle_power(self, landmarks: Tensor, rows: Rows, chosen: np.ndarray) -> None:
+    def _settle_power(self, landmarks: Tensor, rows: RowReader, chosen: np.ndarray) -> None:
         """From what was learned, if the shape of the data did not settle it."""
         p, k = self.settings_, self.n_clusters_
         if self.power != AUTO or p.power != 1 or k == 1:
@@ -104,20 +104,20 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
 
     # ---- labels of a fit ----------------------------------------------------------------------------------------
 
-    def _label(self, rows: Rows) -> None:
+    def _label(self, rows: RowReader) -> None:
         """Cluster the landmarks or a sample, then give every row the label that `predict` would give it."""
         self._settle_landmarks()
         chosen = self._chosen(len(rows))
         both = zip(*self._outputs(self._y_and_z, rows.chunks(chosen)), strict=True)
         Y, Z = map(torch.cat, both)
-        ranks.agree(Y, Z)
+        ranks.broadcast(Y, Z)
         self._settle_power(Y, rows, chosen)
         self._settle_landmarks()  # power may be another now
         if len(chosen) > self.settings_.max_landmarks and not self._dense:
             fewer = np.linspace(0, len(chosen) - 1, self.settings_.max_landmarks).astype(np.int64)
             Y, Z, chosen = Y[torch.from_numpy(fewer)], Z[torch.from_numpy(fewer)], chosen[fewer]
         partition = self._partition(Y, chosen)
-        ranks.agree(partition.degrees, partition.directions, partition.centres)
+        ranks.broadcast(partition.degrees, partition.directions, partition.centres)
         self.partition_ = partition = self._calibrated(partition, rows, chosen, Y)
         some = expressing(len(Y), self.seed_)
         self.expression_ = self._expression(Y[some], Z[some], np.zeros(0))
@@ -141,14 +141,14 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         p = self.settings_
         return p.label_affinity == "gram" and p.power <= DENSE and self._links is None
 
-    def _calibrated(self, partition: Partition, rows: Rows, chosen: np.ndarray, landmarks: Tensor) -> Partition:
+    def _calibrated(self, partition: Partition, rows: RowReader, chosen: np.ndarray, landmarks: Tensor) -> Partition:
         """No surer of the landmarks' labels than their neighbours in the input agree on them."""
         n = min(len(chosen), self.settings_.max_landmarks, max(CALIBRATING // self.n_features_in_, 2))
         some = np.linspace(0, len(chosen) - 1, n).astype(np.int64)
         X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[some])])
         Y = landmarks[torch.from_numpy(some)]
         agreement = torch.tensor(neighbour_agreement(X, partition.labels(Y)), dtype=torch.float64)
-        ranks.agree(agreement)
+        ranks.broadcast(agreement)
         return calibrated(partition, Y, float(agreement))
 
     def _chosen(self, n_rows: int) -> np.ndarray:
@@ -221,7 +221,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         for labels, sure, *residuals in self._labelled(self._new_rows(X), self.expression_ is not None):
             yield labels, sure, *(self.expression_.scores(some) for some in residuals)
 
-    def _labelled(self, rows: Rows, residuals: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
+    def _labelled(self, rows: RowReader, residuals: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
         """Labels, confidence and, if asked for, residuals. On several ranks each labels a share of what is in files,
         and all get all."""
 

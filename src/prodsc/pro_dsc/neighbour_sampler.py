@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from prodsc.core.graph import nearest_neighbours, nearest_of, strongest_directions
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.sources.stored import StoredRows
 
 ALL = 2**15  # rows: up to here the neighbours of each are found once, among all
@@ -35,7 +35,7 @@ def auto_neighbours(n_rows: int, n_clusters: int) -> int:
 class Views:
     """The nearest rows of any row, of a fit. `read` gives the rows as the neighbours are to be found and used."""
 
-    def __init__(self, rows: Rows, n_neighbors: int, seed: int, read: Callable[[Iterable[Tensor]], Tensor]):
+    def __init__(self, rows: RowReader, n_neighbors: int, seed: int, read: Callable[[Iterable[Tensor]], Tensor]):
         row_bytes = 4 * int(np.prod(rows.array.shape[1:]))
         room = (BYTES_OF_FILES if isinstance(rows.array, StoredRows) else BYTES) // row_bytes
         all_of_them = len(rows) <= min(ALL, room)

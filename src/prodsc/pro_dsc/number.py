@@ -8,9 +8,9 @@ from torch import Tensor
 
 from prodsc.core.graph.number import LEAST_ROWS, ROWS_PER_CLUSTER, KCurve, Watch, k_curve
 from prodsc.errors import InputError, ParameterError
-from prodsc.estimators.parameters import BY_NAME
+from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.sources.checks import check_values
-from prodsc.sources.rows import Rows, as_array, check_shape
+from prodsc.sources.rows import RowReader, as_array, check_shape
 
 SAMPLE = 5000  # rows looked at, unless the largest candidate needs more
 
@@ -30,17 +30,21 @@ def estimate_k(
     """
     if at_least < 2 or (at_most is not None and at_most <= at_least):
         raise ParameterError(f"at_least must be 2 or more and at_most above it, got {at_least} and {at_most}.")
-    BY_NAME["scaling"].check(scaling, "estimate_k")
+    PARAMETER_BY_NAME["scaling"].check(scaling, "estimate_k")
     array = as_array(X)
     check_shape(array, array.ndim > 2)
     summary = check_values(array, columns=True)
     spread = np.where(summary.std > 0, summary.std, 1.0)
-    rows = Rows(array, scaling, torch.from_numpy(summary.mean).float(), torch.from_numpy(spread).float())  # type: ignore[arg-type]
+    rows = RowReader(array, scaling, torch.from_numpy(summary.mean).float(), torch.from_numpy(spread).float())  # type: ignore[arg-type]
     return k_of_rows(rows, at_least, at_most, random_state, watch)
 
 
 def k_of_rows(
-    rows: Rows, at_least: int = 2, at_most: int | None = None, seed: int = 0, watch: Watch = lambda done, total: None
+    rows: RowReader,
+    at_least: int = 2,
+    at_most: int | None = None,
+    seed: int = 0,
+    watch: Watch = lambda done, total: None,
 ) -> KCurve:
     n = len(rows)
     if n < LEAST_ROWS:
@@ -53,7 +57,7 @@ def k_of_rows(
     return k_curve(_sampled(rows, max(SAMPLE, 2 * ROWS_PER_CLUSTER * (at_most or 0))), at_least, at_most, seed, watch)
 
 
-def _sampled(rows: Rows, most: int) -> Tensor:
+def _sampled(rows: RowReader, most: int) -> Tensor:
     """A fixed random sample, so that the answer is a fact about the data and not about a seed."""
     chosen = np.arange(len(rows))
     if len(rows) > most:

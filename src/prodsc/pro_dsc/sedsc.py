@@ -4,7 +4,7 @@ from torch import Tensor
 
 from prodsc.core.losses import Objective
 from prodsc.pro_dsc.estimator import PRODSC
-from prodsc.sources.rows import Rows
+from prodsc.sources.rows import RowReader
 from prodsc.training import Callback, Phase, Step
 
 
@@ -15,7 +15,7 @@ class SEDSC(PRODSC):
         guard, *_ = super()._listeners()
         return [guard]  # keeping the best state would hide the collapse
 
-    def _near(self, rows: Rows, phase: Phase, t: int, X: Tensor) -> Tensor | None:
+    def _near(self, rows: RowReader, phase: Phase, t: int, X: Tensor) -> Tensor | None:
         return None  # it is here as published
 
     def _objective(self) -> Objective[Step]:

@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 
 from prodsc.errors import InputError, did_you_mean
 from prodsc.extract.inputs import Items, open_items
-from prodsc.sources.catalogue import BY_NAME
+from prodsc.sources.catalogue import DATASETS
 from prodsc.sources.readers import read_array, read_ids
 
 MOST_TEXT = 240  # characters of a text that are shown
@@ -56,7 +56,7 @@ def open_looks(
     """
     n = len(X)
     ids = read_ids(path, n)
-    shape = BY_NAME[str(path)].image if str(path) in BY_NAME else None
+    shape = DATASETS[str(path)].image if str(path) in DATASETS else None
     image = pictures(X, shape) if X.ndim > 2 or shape is not None else None
     if images is not None:
         found = _images(images)
@@ -73,7 +73,7 @@ def open_looks(
 
 
 def _images(source: str) -> Items:
-    about = BY_NAME.get(source)
+    about = DATASETS.get(source)
     if about is not None and about.image is not None and about.make is not None:  # a set of flat rows that are pictures
         flat = about.make()[0]
         return Items("images", [str(i) for i in range(len(flat))], pictures(flat, about.image), "")

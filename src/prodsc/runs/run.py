@@ -21,7 +21,7 @@ from prodsc.core.metrics import scores
 from prodsc.errors import InputError, ModelFileError, OutputError, RankError
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.pro_dsc.estimator import PRODSC
-from prodsc.sources.catalogue import BY_NAME as DATASETS
+from prodsc.sources.catalogue import DATASETS
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.named import load_dataset
 from prodsc.sources.readers import DataFile, read, read_array, read_labels, read_pairs

@@ -412,4 +412,4 @@ SETS: tuple[About, ...] = (
     _clip("fashion-mnist-clip", "Fashion-MNIST", 70000, 10, "fashion_mnist_clip.pt", split=60000, published=False),
     _clip("flowers-clip", "Oxford Flowers-102", 8189, 102, "flowers_clip.pt", published=False),
 )
-BY_NAME = {about.name: about for about in SETS}
+DATASETS = {about.name: about for about in SETS}

@@ -16,7 +16,7 @@ import numpy as np
 from prodsc import files
 from prodsc.errors import InputError, OutputError, ParameterError, did_you_mean
 from prodsc.sources.archives import TEST, TRAIN, read_uci_har
-from prodsc.sources.catalogue import BY_NAME, About
+from prodsc.sources.catalogue import DATASETS, About
 from prodsc.sources.formats import OPENERS
 from prodsc.sources.readers import read, read_array
 from prodsc.sources.stored import user_cache
@@ -74,12 +74,12 @@ def locate(name: str | os.PathLike[str], *, data_dir: PathOrNone = None) -> Path
 
 def about_set(name: str | os.PathLike[str]) -> About | None:
     """What is known of a named set; None for a path. A word that is neither is an error with a suggestion."""
-    if isinstance(name, str) and name in BY_NAME:
-        return BY_NAME[name]
+    if isinstance(name, str) and name in DATASETS:
+        return DATASETS[name]
     path = Path(name)
     if os.path.exists(path) or len(path.parts) > 1 or path.suffix.lower() in OPENERS:
         return None
-    hint = did_you_mean(str(name).lower().replace("_", "-"), list(BY_NAME))
+    hint = did_you_mean(str(name).lower().replace("_", "-"), list(DATASETS))
     raise InputError(
         f"there is no data set '{name}'{hint or '.'} `prodsc data list` names them all; a file is given by its path."
     )

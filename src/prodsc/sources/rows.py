@@ -20,7 +20,7 @@ SCALINGS: tuple[str, ...] = get_args(Scaling)
 CHUNK_BYTES = 8 * 2**20  # of float32: what one look at a memory map may cost
 
 
-class Rows:
+class RowReader:
     """A read-only view of an array as float32 batches, scaled. Images come out as channels x height x width, or `flat`,
     as rows of features."""
 
@@ -46,7 +46,7 @@ class Rows:
             return coming[1].result()
         return self._read(rows)
 
-    def expect(self, rows: np.ndarray) -> None:
+    def prefetch(self, rows: np.ndarray) -> None:
         """These will be asked for next. From files they are read meanwhile; what is in memory needs no haste."""
         if isinstance(self.array, StoredRows):
             self._pool = self._pool or ThreadPoolExecutor(1)

@@ -90,7 +90,7 @@ class KeepBest(Callback):
             return
         step = training.step
         seen = torch.tensor(self.look())
-        ranks.agree(seen)  # one rank's rounding must not keep another state than the others'
+        ranks.broadcast(seen)  # one rank's rounding must not keep another state than the others'
         training.network.train()
         agreement, perplexity = seen.tolist()
         training.history.annotate(agreement=agreement, perplexity=perplexity)
@@ -144,7 +144,7 @@ class EndSettled(Callback):
         if not due(training):
             return
         labels = torch.from_numpy(self.look()).to(self._kept(training).labels)
-        ranks.agree(labels)
+        ranks.broadcast(labels)
         training.network.train()
         kept = self._kept(training)
         if (kept.labels >= 0).all():

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from prodsc.core.self_expression import CodeKernel, ExpressionNet
-from prodsc.nn import built, relu_layers
+from prodsc.nn import build_seeded, relu_layers
 
 
 @pytest.fixture
 def network():
     generator = torch.Generator().manual_seed(0)
-    query, key = (built(lambda: relu_layers([5, 12, 8]), generator) for _ in "qk")
+    query, key = (build_seeded(lambda: relu_layers([5, 12, 8]), generator) for _ in "qk")
     net = ExpressionNet(query, key)
     net.threshold.data.fill_(0.01)
     return net

@@ -15,7 +15,7 @@ Counted = Callable[[int, int], None]  # done, in all
 
 
 @contextmanager
-def shown(word: str, quiet: bool = False) -> Iterator[Counted | None]:
+def progress_bar(word: str, quiet: bool = False) -> Iterator[Counted | None]:
     """What to call with how much is done of how much; None when nothing is to be shown."""
     console = Console(stderr=True)
     if quiet or not ranks.first():
