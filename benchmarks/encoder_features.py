@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from prodsc import load_dataset
+from prodsc.random import sorted_subset
 
 
 def main(name: str, rows: int = 6000, seeds: int = 3) -> None:
@@ -19,7 +20,7 @@ def main(name: str, rows: int = 6000, seeds: int = 3) -> None:
     images, features = folder / "images.npz", folder / "features.npz"
     if not images.exists():
         data = load_dataset(name)
-        chosen = np.sort(np.random.default_rng(0).choice(len(data.X), rows, replace=False))
+        chosen = sorted_subset(len(data.X), rows)
         np.savez_compressed(images, X=data.X[chosen], y=data.y[chosen])
     prodsc = [sys.executable, "-m", "prodsc"]
     if not features.exists():

@@ -19,6 +19,7 @@ from sklearn.linear_model import ElasticNet
 from prodsc.core.self_expression.elastic_net import ElasticNets, point_gammas
 from prodsc.core.self_expression.omp import omp
 from prodsc.core.self_expression.sparse import blocks
+from prodsc.random import sorted_subset
 from prodsc.sources.named import load_dataset
 
 K_MAX, TOLERANCE = 10, 1e-6
@@ -29,7 +30,7 @@ DEFAULTS = (10_000, 2_000, 100)
 def rows_of_mnist(n: int) -> np.ndarray:
     """n random images, PCA to 500, unit length."""
     images = load_dataset("mnist").X
-    chosen = np.sort(np.random.default_rng(0).choice(len(images), n, replace=False))
+    chosen = sorted_subset(len(images), n)
     flat = images[chosen].reshape(n, -1).astype(np.float64) / 255
     X = PCA(500, random_state=0).fit_transform(flat)
     return X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -80,7 +81,7 @@ def objective(X: np.ndarray, i: int, c: np.ndarray, gamma: float) -> float:
 def main(n: int, n_ours: int, n_peer: int) -> None:
     X = rows_of_mnist(n)
     points, (_, d) = torch.from_numpy(X.copy()), X.shape
-    sample = np.sort(np.random.default_rng(1).choice(n_ours, n_peer, replace=False))
+    sample = sorted_subset(n_ours, n_peer, 1)
     print(f"{n} x {d}; ours on {n_ours} points, peers on {n_peer} of them, milliseconds of processor time a point")
 
     def solved(solve: Callable[[slice], torch.Tensor], values: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 
 from prodsc import PRODSC, SEDSC, diagnose
 from prodsc.core import metrics, theory
+from prodsc.random import sorted_subset
 from prodsc.sources.synthetic import curve_and_blobs
 from prodsc.training import Callback, Training
 from prodsc.training.meters import Meters
@@ -108,7 +109,7 @@ def collapse() -> None:
 
 def features(n: int = 6000) -> tuple[np.ndarray, np.ndarray]:
     X, y = shared("cifar10_efflite0")
-    rows = np.sort(np.random.default_rng(0).choice(len(X), n, replace=False))
+    rows = sorted_subset(len(X), n)
     return X[rows], y[rows]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from prodsc import PRODSC, load_dataset
 from prodsc.pro_dsc.defaults import settled
+from prodsc.random import sorted_subset
 
 ROWS = {"mnist": 20_000, "fashion-mnist": 20_000}  # of these sets; of others all
 IMAGES = ("coil100", "orl", "eyaleb")  # k-means and spectral clustering see their pixels as rows
@@ -26,7 +27,7 @@ def data_file(name: str, folder: Path) -> tuple[Path, tuple[int, ...], int]:
         data = load_dataset(name)
         chosen = np.arange(len(data.X))
         if name in ROWS:
-            chosen = np.sort(np.random.default_rng(0).choice(len(data.X), ROWS[name], replace=False))
+            chosen = sorted_subset(len(data.X), ROWS[name])
         X = np.asarray(data.X[chosen])
         np.savez(path, X=X if name in IMAGES else X.reshape(len(X), -1), y=data.y[chosen])
     with np.load(path) as file:

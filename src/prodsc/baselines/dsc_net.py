@@ -20,6 +20,7 @@ from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
 from prodsc.nn import Autoencoder, conv_autoencoder, mlp_autoencoder
+from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.types import Rows
@@ -119,8 +120,8 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        parts = Batches(n_rows, self.pretrain_batch_size, (self.seed_, 0))
-        whole = Batches(n_rows, n_rows, (self.seed_, 1))
+        parts = Batches(n_rows, self.pretrain_batch_size, (self.seed_, Stream.FIRST_PHASE))
+        whole = Batches(n_rows, n_rows, (self.seed_, Stream.SECOND_PHASE))
         pretrain = Phase(
             "pre-train", self.pretrain_epochs * parts.per_epoch, ("reconstruction",), parts, self._adam_of_autoencoder
         )

@@ -17,6 +17,7 @@ from prodsc.core.losses import Objective, Term
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.soft import SoftClusterer
 from prodsc.nn import Autoencoder, mlp_autoencoder
+from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Phase, Training
 from prodsc.types import Rows
@@ -97,8 +98,8 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        first = Batches(n_rows, self.pretrain_batch_size, (self.seed_, 0))
-        then = Batches(n_rows, self.batch_size, (self.seed_, 1))
+        first = Batches(n_rows, self.pretrain_batch_size, (self.seed_, Stream.FIRST_PHASE))
+        then = Batches(n_rows, self.batch_size, (self.seed_, Stream.SECOND_PHASE))
         pretrain = Phase(
             "pre-train", self.pretrain_epochs * first.per_epoch, ("reconstruction",), first, self._adam_of_autoencoder
         )

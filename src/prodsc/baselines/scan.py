@@ -11,6 +11,7 @@ from prodsc.core.graph import nearest_neighbours
 from prodsc.core.losses import Objective, Term, disagreement, negative_entropy, self_label
 from prodsc.estimators.soft import HeadLosses, SoftClusterer, one_of
 from prodsc.nn import build_seeded
+from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 
@@ -80,8 +81,8 @@ class SCAN(SoftClusterer):
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        pairs = Batches(n_rows, self.batch_size, (self.seed_, 0))
-        single = Batches(n_rows, SELF_LABEL_BATCH, (self.seed_, 1))
+        pairs = Batches(n_rows, self.batch_size, (self.seed_, Stream.FIRST_PHASE))
+        single = Batches(n_rows, SELF_LABEL_BATCH, (self.seed_, Stream.SECOND_PHASE))
         return [
             Phase("joint", self.epochs * pairs.per_epoch, ("disagreement", "negative_entropy"), pairs, self._adam),
             Phase("self-label", self.self_label_epochs * single.per_epoch, ("self_label",), single, self._adam),

@@ -15,6 +15,7 @@ from prodsc.estimators import model_file
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
 from prodsc.nn import build_seeded, relu_layers
+from prodsc.random import Stream, sorted_subset
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.training.schedule import Schedule, cosine
@@ -84,7 +85,7 @@ class SENet(DeepClusterer):
         return ExpressionNet(query, key)
 
     def _prepare(self, rows: RowReader) -> None:
-        self._dictionary = self._some(rows, self.dictionary_size, 2)
+        self._dictionary = self._some(rows, self.dictionary_size, Stream.SENET_DICTIONARY)
 
     def _objective(self) -> Objective["Expressed"]:
         return Objective(
@@ -93,7 +94,7 @@ class SENet(DeepClusterer):
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        batches = Batches(len(self._dictionary), self.batch_size, (self.seed_, 0))
+        batches = Batches(len(self._dictionary), self.batch_size, (self.seed_, Stream.FIRST_PHASE))
         return [Phase("joint", self.steps, tuple(objective.terms), batches, self._adam)]
 
     def _adam(self, network: ExpressionNet) -> torch.optim.Optimizer:
@@ -114,17 +115,14 @@ class SENet(DeepClusterer):
     def _finish(self, training: Training, rows: RowReader) -> None:
         del self._dictionary  # the network is a function of any rows
         self.network_.eval()
-        kernel = self._kernel(self._some(rows, self.max_landmarks, 3))
+        kernel = self._kernel(self._some(rows, self.max_landmarks, Stream.LANDMARKS))
         partition = spectral_partition(kernel, self.n_clusters_, self.n_init, self.seed_)
         found = np.concatenate([partition.labels(X.to(self.device_)) for X in rows.chunks()])
         self.partition_, self.labels_ = partition.ordered(found)
 
-    def _some(self, rows: RowReader, most: int, stream: int) -> Rows:
+    def _some(self, rows: RowReader, most: int, stream: Stream) -> Rows:
         """All rows, or so many by chance."""
-        chosen = np.arange(len(rows))
-        if len(rows) > most:
-            chosen = np.sort(np.random.default_rng((self.seed_, stream)).choice(len(rows), most, replace=False))
-        return rows[chosen].to(self.device_)
+        return rows[sorted_subset(len(rows), most, self.seed_, stream)].to(self.device_)
 
     def _kernel(self, landmarks: Rows) -> CodeKernel:
         return CodeKernel(self.network_, landmarks, self.max_coefficients, self.n_neighbors)

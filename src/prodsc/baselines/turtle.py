@@ -14,6 +14,7 @@ from prodsc.core.losses import Objective, Term, fitted_classifier, negative_entr
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.soft import SoftClusterer
 from prodsc.nn import build_seeded
+from prodsc.random import StepStream, Stream, generator
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Phase, Training
 
@@ -73,16 +74,16 @@ class TURTLE(SoftClusterer):
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        batches = Batches(n_rows, self.batch_size, (self.seed_, 0))
+        batches = Batches(n_rows, self.batch_size, (self.seed_, Stream.FIRST_PHASE))
         return [Phase("joint", self.steps, tuple(objective.terms), batches, self._adam)]
 
     def _adam(self, network: nn.Module) -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate)
 
     def _step(self, rows: RowReader, phase: Phase, t: int) -> "Labelling":
-        generator = np.random.default_rng((*phase.batches.seed, t, 1))
+        start = generator(*phase.batches.seed, t, StepStream.CLASSIFIER)
         X = rows[phase.batches[t]].to(self.device_) if self._all_rows is None else self._all_rows
-        return Labelling(self, X, generator)
+        return Labelling(self, X, start)
 
     def _finish(self, training: Training, rows: RowReader) -> None:
         del self._all_rows

@@ -19,6 +19,7 @@ from prodsc.paper.byol import Settings, encode, pretrain
 from prodsc.paper.resnet import resnet18, resnet34
 from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.pro_dsc.estimator import PRODSC
+from prodsc.random import sorted_subset
 from prodsc.registry import make
 from prodsc.runs.run import peak_memory_mb
 from prodsc.sources.named import Dataset, NoSplitError, Split, load_dataset
@@ -93,7 +94,7 @@ def scored_part(dataset: str, split: Split = "test") -> Dataset:
 def sample(data: Dataset, most: int | None) -> tuple[np.ndarray, np.ndarray | None]:
     if most is None or len(data.X) <= most:
         return data.X, data.y
-    rows = np.sort(np.random.default_rng(0).choice(len(data.X), most, replace=False))
+    rows = sorted_subset(len(data.X), most)
     return data.X[rows], None if data.y is None else data.y[rows]
 
 
@@ -129,7 +130,7 @@ def error(trial: Trial, checkpoint: Path) -> Measured:
 def batch_of(done: Fit) -> tuple[np.ndarray, np.ndarray | None]:
     """As many test rows as a training batch had."""
     n = min(len(done.X_test), done.model.settings_.batch_size)
-    rows = np.sort(np.random.default_rng(0).choice(len(done.X_test), n, replace=False))
+    rows = sorted_subset(len(done.X_test), n)
     return done.X_test[rows], None if done.y_test is None else done.y_test[rows]
 
 
@@ -150,7 +151,7 @@ def representation(trial: Trial, checkpoint: Path) -> Measured:
     """Some rows of X, their Z, labels and classes; and what theory says of the fit (`diagnose`)."""
     done = fit(trial, checkpoint)
     n = min(len(done.X_test), SHOWN)
-    rows = np.sort(np.random.default_rng(0).choice(len(done.X_test), n, replace=False))
+    rows = sorted_subset(len(done.X_test), n)
     X = done.X_test[rows]
     Z = done.model.transform(X)
     numbers = scored(done) | {"effective_rank": float(theory.effective_rank(torch.from_numpy(Z)))}

@@ -6,6 +6,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from prodsc.bench.trials import Outcome
 from prodsc.core import metrics
+from prodsc.random import sorted_subset
 
 SAMPLE = 5000  # rows that label-free scores look at
 NEAREST = 10
@@ -27,9 +28,7 @@ class Unlabelled:
     """Scores of labels that need no truth, on a sample of rows."""
 
     def __init__(self, X: np.ndarray):
-        self.rows = np.arange(len(X))
-        if len(X) > SAMPLE:
-            self.rows = np.sort(np.random.default_rng(0).choice(len(X), SAMPLE, replace=False))
+        self.rows = sorted_subset(len(X), SAMPLE)
         flat = np.asarray(X[self.rows], dtype=np.float32).reshape(len(self.rows), -1)
         norms = np.linalg.norm(flat, axis=1, keepdims=True)
         self.points = flat / np.where(norms > 0, norms, 1.0)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from prodsc.random import generator
 from prodsc.types import Rows, Scalar, Square
 
 FULL_BELOW = 256  # a full decomposition of a small matrix is faster than anything clever
@@ -135,7 +136,7 @@ def _lanczos(L: Square, k: int, which: str = "SA") -> tuple[Tensor, Tensor] | No
 
     operator = scipy.sparse.linalg.LinearOperator(array.shape, matvec=multiply, dtype=array.dtype)
     # A fixed start keeps fits repeatable. Not the constant vector: that is an eigenvector of every Laplacian.
-    start = np.random.default_rng(0).standard_normal(len(array)).astype(array.dtype)
+    start = generator(0).standard_normal(len(array)).astype(array.dtype)
     try:
         values, vectors = scipy.sparse.linalg.eigsh(
             operator, k=k, which=which, v0=start, ncv=min(len(array) - 1, max(2 * k + 1, 40)), maxiter=LANCZOS_RESTARTS

@@ -9,6 +9,7 @@ from torch import Tensor
 from prodsc.core.graph import largest_first
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
+from prodsc.random import StepStream, generator
 from prodsc.sources.rows import RowReader
 from prodsc.training import Callback, Phase, Training
 
@@ -69,5 +70,5 @@ class HeadLosses(Callback):
 
 def one_of(neighbours: Tensor, batch: np.ndarray, phase: Phase, t: int) -> np.ndarray:
     """For each row of a batch one of its neighbours by chance, as a function of the seed and the step alone."""
-    chosen = np.random.default_rng((*phase.batches.seed, t, 1)).integers(neighbours.shape[1], size=len(batch))
+    chosen = generator(*phase.batches.seed, t, StepStream.NEIGHBOUR).integers(neighbours.shape[1], size=len(batch))
     return neighbours.numpy()[batch, chosen]

@@ -15,6 +15,7 @@ from prodsc.errors import InputError, ParameterError, did_you_mean
 from prodsc.export.targets import check_target
 from prodsc.paper.plans import EXPERIMENT_BY_NAME as PAPER
 from prodsc.pro_dsc.diagnosis import diagnose
+from prodsc.random import sorted_subset
 from prodsc.sources.rows import as_array
 from prodsc.training.meters import Meters
 
@@ -38,8 +39,7 @@ class Subject:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        n = len(self.X)
-        return np.arange(n) if n <= SHOWN else np.sort(np.random.default_rng(0).choice(n, SHOWN, replace=False))
+        return sorted_subset(len(self.X), SHOWN)
 
     @cached_property
     def flat(self) -> np.ndarray:

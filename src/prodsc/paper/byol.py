@@ -23,6 +23,7 @@ from prodsc.core.losses import Objective, Term
 from prodsc.errors import InputError, ParameterError
 from prodsc.nn import build_seeded
 from prodsc.paper.augment import Augmentation, generator_of
+from prodsc.random import Stream
 from prodsc.sources.checks import check_values
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import RowReader, as_array, check_shape
@@ -86,7 +87,7 @@ def pretrain(
         raise InputError(f"BYOL normalises over a batch, so X must have at least 2 images, got {len(array)}.")
     rows = RowReader(array)
     network = build_network(encoder, rows[slice(0, 2)], settings, seed).to(device)
-    batches = Batches(len(rows), settings.batch_size, (seed, 0))
+    batches = Batches(len(rows), settings.batch_size, (seed, Stream.FIRST_PHASE))
     steps = settings.epochs * batches.per_epoch
     objective: Objective[Views] = Objective(Term("prediction", 1.0, prediction_loss))
     phase = Phase("pre-train", steps, ("prediction",), batches, partial(build_optimizer, settings))

@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 
 from prodsc.errors import InputError
+from prodsc.random import generator
 
 UNKNOWN = (-1, "-1", "", None)  # and not a number: no label is known
 
@@ -69,7 +70,7 @@ class Links:
         """At most so many known rows, both ends of a pair together: all, or those of pairs drawn at random."""
         if len(self.rows) <= most:
             return self.rows
-        order = np.random.default_rng(seed).permutation(len(self.ends))
+        order = generator(*seed).permutation(len(self.ends))
         return np.unique(self.ends[order[: max(most // 2, 1)]])
 
     def digest(self) -> str:

@@ -9,6 +9,7 @@ import torch
 from prodsc.core import losses, theory
 from prodsc.pro_dsc.building import AUTO_GAMMA
 from prodsc.pro_dsc.estimator import PRODSC
+from prodsc.random import sorted_subset
 from prodsc.sources.rows import as_array
 
 Verdict = Literal["healthy", "collapsing", "collapsed"]
@@ -45,7 +46,7 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     """Measure the model on as many rows of X as a training batch had, the setting the theorems speak of."""
     array = as_array(X)
     n = min(len(array), model.settings_.batch_size)
-    rows = np.sort(np.random.default_rng(0).choice(len(array), n, replace=False))
+    rows = sorted_subset(len(array), n)
     some = np.asarray(array[rows])
     Z = torch.from_numpy(model.transform(some)).double()
     C = torch.from_numpy(model.coefficients(some)).double()

@@ -25,6 +25,7 @@ from prodsc.pro_dsc.defaults import SHARP, eta_for, settled
 from prodsc.pro_dsc.labeller import Labelling
 from prodsc.pro_dsc.neighbour_sampler import MOST, Views
 from prodsc.pro_dsc.number import k_of_rows
+from prodsc.random import StepStream, Stream, evenly_spaced, generator
 from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.stored import StoredRows
 from prodsc.training import Callback, Phase, Step, Training
@@ -273,7 +274,7 @@ class PRODSC(Labelling):
 
     def _settle_eta(self, rows: RowReader) -> None:
         """From the whitened features, which do not change: a resumed fit finds the same eta."""
-        some = np.linspace(0, len(rows) - 1, min(len(rows), self.settings_.batch_size)).astype(np.int64)
+        some = evenly_spaced(len(rows), self.settings_.batch_size)
         self._agreed("eta", eta_for(normalize(self._encoded(rows.chunks(some))), SHARP / self.n_clusters_))
 
     def _near(self, rows: RowReader, phase: Phase, t: int, X: Tensor) -> Tensor | None:
@@ -282,7 +283,7 @@ class PRODSC(Labelling):
             return None
         batch, views = phase.batches[t], self._views(rows)
         mine = ranks.share(len(batch))
-        drawn = views.drawn(len(batch), (*phase.batches.seed, t, 2))
+        drawn = views.drawn(len(batch), (*phase.batches.seed, t, StepStream.NEIGHBOUR_VIEW))
         if self._links is not None:
             drawn[np.isin(batch, self._links.rows)] = -1
         return views.of(batch[mine], X, drawn[mine])
@@ -312,7 +313,7 @@ class PRODSC(Labelling):
 
     def _some(self, n: int) -> np.ndarray:
         """Which of so many rows are watched, ascending."""
-        some = np.random.default_rng((self.seed_, 7)).permutation(n)
+        some = generator(self.seed_, Stream.SCORED_ROWS).permutation(n)
         return np.sort(some[: max(WATCHED, 4 * self.n_clusters_)])
 
     def _labels_now(self, watched: np.ndarray) -> tuple[np.ndarray, Tensor]:

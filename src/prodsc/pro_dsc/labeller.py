@@ -39,6 +39,7 @@ from prodsc.pro_dsc.building import Settings, expressed
 from prodsc.pro_dsc.constraints import Links
 from prodsc.pro_dsc.defaults import AUTO, MOST_LANDMARKS, ROWS_TO_TELL, SQUARED, power_of_sizes, telling_for
 from prodsc.pro_dsc.neighbour_sampler import MOST
+from prodsc.random import Stream, evenly_spaced, generator
 from prodsc.sources.rows import RowReader
 
 Found = TypeVar("Found")
@@ -114,7 +115,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         self._settle_power(Y, rows, chosen)
         self._settle_landmarks()  # power may be another now
         if len(chosen) > self.settings_.max_landmarks and not self._dense:
-            fewer = np.linspace(0, len(chosen) - 1, self.settings_.max_landmarks).astype(np.int64)
+            fewer = evenly_spaced(len(chosen), self.settings_.max_landmarks)
             Y, Z, chosen = Y[torch.from_numpy(fewer)], Z[torch.from_numpy(fewer)], chosen[fewer]
         partition = self._partition(Y, chosen)
         ranks.broadcast(partition.degrees, partition.directions, partition.centres)
@@ -144,7 +145,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
     def _calibrated(self, partition: Partition, rows: RowReader, chosen: np.ndarray, landmarks: Tensor) -> Partition:
         """No surer of the landmarks' labels than their neighbours in the input agree on them."""
         n = min(len(chosen), self.settings_.max_landmarks, max(CALIBRATING // self.n_features_in_, 2))
-        some = np.linspace(0, len(chosen) - 1, n).astype(np.int64)
+        some = evenly_spaced(len(chosen), n)
         X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[some])])
         Y = landmarks[torch.from_numpy(some)]
         agreement = torch.tensor(neighbour_agreement(X, partition.labels(Y)), dtype=torch.float64)
@@ -158,9 +159,9 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
             most = max(most, SAMPLE)
         if n_rows <= most:
             return np.arange(n_rows)
-        chosen = np.random.default_rng((self.seed_, 3)).choice(n_rows, most, replace=False)
+        chosen = generator(self.seed_, Stream.LANDMARKS).choice(n_rows, most, replace=False)
         if self._links is not None:
-            known = self._links.drawn(most, (self.seed_, 5))
+            known = self._links.drawn(most, (self.seed_, Stream.KNOWN_ROWS))
             chosen = np.concatenate([known, chosen[~np.isin(chosen, known)]])[:most]
         return np.sort(chosen)
 

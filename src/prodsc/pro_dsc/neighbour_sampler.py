@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from prodsc.core.graph import nearest_neighbours, nearest_of, strongest_directions
+from prodsc.random import Stream, generator, sorted_subset
 from prodsc.sources.rows import RowReader
 from prodsc.sources.stored import StoredRows
 
@@ -42,7 +43,7 @@ class Views:
         self.places = np.arange(len(rows))
         if not all_of_them:
             most = max(2, min(SOME, room))
-            self.places = np.sort(np.random.default_rng((seed, 6)).choice(len(rows), most, replace=False))
+            self.places = sorted_subset(len(rows), most, seed, Stream.NEIGHBOUR_POOL)
         self.pool = read(rows.chunks(self.places))
         self.directions = strongest_directions(self.pool.flatten(1), DIRECTIONS)
         self.points = self.points_of(self.pool)
@@ -67,5 +68,5 @@ class Views:
 
     def drawn(self, n: int, seed: Sequence[int]) -> np.ndarray:
         """Which neighbour stands for each of n rows, -1 for half of them: a function of the seed alone."""
-        generator = np.random.default_rng(seed)
-        return np.where(generator.random(n) < ITSELF, -1, generator.integers(self.most, size=n))
+        random = generator(*seed)
+        return np.where(random.random(n) < ITSELF, -1, random.integers(self.most, size=n))

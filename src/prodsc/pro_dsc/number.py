@@ -9,6 +9,7 @@ from torch import Tensor
 from prodsc.core.graph.number import LEAST_ROWS, ROWS_PER_CLUSTER, KCurve, Watch, k_curve
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
+from prodsc.random import sorted_subset
 from prodsc.sources.checks import check_values
 from prodsc.sources.rows import RowReader, as_array, check_shape
 
@@ -59,7 +60,4 @@ def k_of_rows(
 
 def _sampled(rows: RowReader, most: int) -> Tensor:
     """A fixed random sample, so that the answer is a fact about the data and not about a seed."""
-    chosen = np.arange(len(rows))
-    if len(rows) > most:
-        chosen = np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))
-    return torch.cat([chunk.flatten(1) for chunk in rows.chunks(chosen)])
+    return torch.cat([chunk.flatten(1) for chunk in rows.chunks(sorted_subset(len(rows), most))])

@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator
 from numpy.typing import ArrayLike, NDArray
 
 from prodsc.errors import InputError
+from prodsc.random import sorted_subset
 from prodsc.report.style import COLOURS, INK, MUTED, cluster_colour, cluster_marker
 
 Floats = NDArray[np.float64]
@@ -69,9 +70,7 @@ def fractions(values: ArrayLike, name: str, n: int) -> Floats:
 
 def sample(n: int, max_rows: int, seed: int) -> NDArray[np.intp]:
     """Sorted numbers of at most max_rows of n rows, drawn without replacement."""
-    if n <= max_rows:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, size=max_rows, replace=False))
+    return sorted_subset(n, max_rows, seed)
 
 
 def read_history(history: Mapping[str, Sequence[Any]]) -> tuple[Floats, list[str], dict[str, Floats]]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from prodsc.pro_dsc.constraints import Links
+from prodsc.random import StepStream, generator
 
 LISTED = 2**24  # rows whose shuffled order is kept in a list; for more it is computed where it is needed
 ROUNDS = 6
@@ -34,10 +35,10 @@ class Batches:
 
     def _with_known(self, batch: np.ndarray, t: int) -> np.ndarray:
         assert self.links is not None
-        seed = (*self.seed, t, 1)  # longer than the seed of an epoch, so never the same
+        seed = (*self.seed, t, StepStream.KNOWN_ROWS)  # longer than the seed of an epoch, so never the same
         known = self.links.drawn(int(KNOWN * self.size), seed)
         others = np.setdiff1d(batch, known, assume_unique=True)
-        stay = np.random.default_rng((*seed, 1)).choice(len(others), self.size - len(known), replace=False)
+        stay = generator(*seed, 1).choice(len(others), self.size - len(known), replace=False)
         return np.sort(np.concatenate([known, others[stay]]))
 
     def _shuffled(self, t: int) -> np.ndarray:
@@ -46,7 +47,7 @@ class Batches:
         if self.n_rows > LISTED:
             return np.sort(shuffled(places, self.n_rows, (*self.seed, epoch)))
         if epoch != self._epoch:
-            self._order = np.random.default_rng((*self.seed, epoch)).permutation(self.n_rows)
+            self._order = generator(*self.seed, epoch).permutation(self.n_rows)
             self._epoch = epoch
         return np.sort(self._order[places])
 
@@ -58,7 +59,7 @@ def shuffled(places: np.ndarray, n: int, seed: Sequence[int]) -> np.ndarray:
     """
     bits = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
     low = np.uint64(2**bits - 1)
-    keys = np.random.default_rng(seed).integers(2**63, size=ROUNDS, dtype=np.uint64)
+    keys = generator(*seed).integers(2**63, size=ROUNDS, dtype=np.uint64)
     found = np.asarray(places, dtype=np.uint64).copy()
     outside = np.ones(len(found), dtype=bool)
     while outside.any():

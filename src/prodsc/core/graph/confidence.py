@@ -12,6 +12,7 @@ import torch
 
 from prodsc.core.graph.neighbours import nearest_neighbours
 from prodsc.core.graph.partition import Partition, posterior
+from prodsc.random import evenly_spaced
 from prodsc.types import Rows
 
 NEIGHBOURS = 20
@@ -21,7 +22,7 @@ WIDEST = 1e6  # times the variance within clusters: beyond, all clusters are as 
 
 def neighbour_agreement(X: Rows, labels: np.ndarray) -> float:
     """The mean share of a row's nearest neighbours by cosine that have its label."""
-    asked = torch.from_numpy(np.linspace(0, len(X) - 1, min(len(X), ASKED)).astype(np.int64))
+    asked = torch.from_numpy(evenly_spaced(len(X), ASKED))
     near = nearest_neighbours(X, NEIGHBOURS, asked).cpu().numpy()
     return float((labels[near] == labels[asked.numpy()][:, None]).mean())
 

@@ -25,6 +25,7 @@ from sklearn.metrics.cluster import contingency_matrix, expected_mutual_informat
 
 from prodsc.core.graph.neighbours import nearest_neighbours
 from prodsc.core.graph.partition import leading_eigenvectors
+from prodsc.random import generator
 from prodsc.types import Rows
 
 NEAREST = 10  # neighbours of a row in the graph
@@ -146,8 +147,7 @@ def candidates(at_least: int, at_most: int) -> list[int]:
 
 def one_gaussian(points: Rows, seed: int) -> Rows:
     """As many rows of one Gaussian with the mean and covariance of these: random combinations of them."""
-    generator = torch.Generator().manual_seed(seed)
-    G = torch.randn(len(points), len(points), generator=generator).to(points)
+    G = torch.randn(len(points), len(points), generator=torch.Generator().manual_seed(seed)).to(points)
     centre = points.mean(0)
     return G @ (points - centre) / math.sqrt(len(points)) + centre
 
@@ -157,7 +157,7 @@ class TwoShares:
 
     def __init__(self, neighbours: np.ndarray, most: int, seed: tuple[int, int]):
         n = len(neighbours)
-        rng = np.random.default_rng(seed)
+        rng = generator(*seed)
         kept = [np.sort(rng.choice(n, round(SHARE * n), replace=False)) for _ in range(2)]
         shared = np.intersect1d(kept[0], kept[1])
         self.shared = [np.searchsorted(rows, shared) for rows in kept]  # their places in each share

@@ -9,6 +9,7 @@ from torch import Tensor
 from prodsc.core.graph.kernels import CoefficientKernel
 from prodsc.core.graph.nystroem import chunks
 from prodsc.core.self_expression import CoefficientForm
+from prodsc.random import Stream, sorted_subset
 from prodsc.types import Rows
 
 EXPRESSING = 1024  # landmarks that express a row, a batch of the published runs
@@ -36,9 +37,7 @@ class Expression:
 
 def expressing(n: int, seed: int) -> Tensor:
     """Which of n landmarks express: all, or EXPRESSING of them drawn at random, ascending."""
-    if n <= EXPRESSING:
-        return torch.arange(n)
-    return torch.from_numpy(np.sort(np.random.default_rng((seed, 4)).choice(n, EXPRESSING, replace=False)))
+    return torch.from_numpy(sorted_subset(n, EXPRESSING, seed, Stream.OUTLIER_DICTIONARY))
 
 
 def quantiles(residuals: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from torch.nn.functional import normalize
 from prodsc.core.graph.kernels import Kernel
 from prodsc.core.graph.nystroem import chunks, nystroem_directions
 from prodsc.core.linalg import largest_eigenvectors
+from prodsc.random import generator
 from prodsc.types import Affinity, Rows, Square
 
 RESTARTS = 100  # of ARPACK when a tolerance is enough; one that stalls would go on for an hour
@@ -181,7 +182,7 @@ def _of_connected(N: scipy.sparse.csr_array, k: int, tolerance: float) -> tuple[
     if n <= max(DENSE_BELOW, k + 1):  # ARPACK wants k well below n
         values, vectors = np.linalg.eigh(N.toarray())
         return values[-k:], vectors[:, -k:]
-    start = np.random.default_rng(0).standard_normal(n)  # ARPACK would draw from the global state
+    start = generator(0).standard_normal(n)  # ARPACK would draw from the global state
     try:
         return scipy.sparse.linalg.eigsh(
             N, k, which="LA", v0=start, tol=tolerance, maxiter=RESTARTS if tolerance else None
@@ -262,7 +263,7 @@ def kmeans(points: np.ndarray, n_clusters: int, n_init: int, seed: int, misses: 
 def _swapped(found: KMeans, points: np.ndarray, misses: int, seed: int) -> KMeans:
     """k-means after swaps: a centre that is hardly missed goes to a point that is far from all, until so many in a row
     do not help. Of a hundred clusters any ten runs leave a few split and as many merged."""
-    random = np.random.default_rng((seed, len(points)))
+    random = generator(seed, len(points))
     missed, best, few = 0, found, max(3, found.n_clusters // 20)
     while missed < misses:
         distances = np.square(best.transform(points))
@@ -287,7 +288,7 @@ def seeded_kmeans(
     means = np.stack([points[labels == code].mean(0) for code in np.unique(labels[labels >= 0])])
     runs = []
     for i in range(n_init if len(means) < n_clusters else 1):  # without a draw all runs are one
-        random, start = np.random.default_rng((seed, i)), means
+        random, start = generator(seed, i), means
         while len(start) < n_clusters:
             far = ((points[:, None] - start) ** 2).sum(2).min(1)
             start = np.vstack([start, points[random.choice(len(points), p=far / far.sum())]])
