@@ -6,8 +6,9 @@ import scipy.sparse
 import torch
 
 from prodsc.errors import InputError
+from prodsc.sources.arrays import matched_columns
 from prodsc.sources.checks import check_values
-from prodsc.sources.rows import RowReader, as_array, check_shape
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_names
 from prodsc.sources.stored import StoredRows
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -136,3 +137,94 @@ def test_the_callers_array_is_left_alone():
     batch = RowReader(given, "unit")[slice(0, 4)]
     batch.zero_()
     np.testing.assert_array_equal(given, X)
+
+
+# ---- columns by name -------------------------------------------------------------------------------------------------
+
+NAMES = ["a", "b", "c"]
+
+
+def table_file(path, frame):
+    frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_csv(path, index=False)
+    return path
+
+
+def named_inputs(folder, names, values):
+    frame = pd.DataFrame(values, columns=names)
+    return {
+        "pandas": frame,
+        "polars": pl.DataFrame(values, schema=list(names)),
+        "csv": table_file(folder / "table.csv", frame),
+        "text path": str(table_file(folder / "other.csv", frame)),
+        "parquet": table_file(folder / "table.parquet", frame),
+    }
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "text path", "parquet"])
+def test_columns_are_named_and_put_in_order(tmp_path, kind):
+    given = named_inputs(tmp_path, ["c", "a", "b"], X[:, [2, 0, 1]])[kind]
+    assert column_names(given) == ["c", "a", "b"]
+    np.testing.assert_array_equal(as_array(given), X[:, [2, 0, 1]])
+    np.testing.assert_array_equal(as_array(given, columns=NAMES), X)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["a", "b"], "fitted on, but it lacks c; rename or add"),
+        (["a", "b", "z"], "3 columns that the model was fitted on, but it lacks c and also has z; rename"),
+        (["a", "b", "c", "z"], r"but it also has z; drop the columns \(or name the one that holds labels\)"),
+    ],
+)
+def test_a_wrong_column_is_one_sentence(tmp_path, kind, names, sentence):
+    given = named_inputs(tmp_path, names, np.ones((4, len(names)), np.float32))[kind]
+    with pytest.raises(InputError, match=sentence) as caught:
+        as_array(given, columns=NAMES)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_appears_twice_cannot_be_matched():
+    frame = pd.DataFrame(np.ones((2, 4)), columns=["a", "b", "c", "c"])
+    with pytest.raises(InputError, match="the column c appears more than once"):
+        as_array(frame, columns=NAMES)
+    assert as_array(frame, columns=["a", "b", "c", "c"]).shape == (2, 4)  # but the very same names need no matching
+
+
+@pytest.mark.parametrize(
+    "given", [X, X.tolist(), torch.from_numpy(X), pd.DataFrame(X)], ids=["array", "list", "tensor", "numbered"]
+)
+def test_columns_without_names_are_taken_as_they_are(given):
+    assert column_names(given) is None
+    np.testing.assert_array_equal(as_array(given, columns=NAMES), X)
+
+
+def test_names_of_two_types_are_refused():
+    with pytest.raises(InputError, match="only 2 of 3 are text"):
+        column_names(pd.DataFrame(X, columns=["a", "b", 3]))
+
+
+def test_no_names_in_a_file_without_a_header_or_with_vectors(tmp_path):
+    (tmp_path / "bare.csv").write_text("1.5,2\n3,4\n")
+    assert column_names(tmp_path / "bare.csv") is None
+    pl.DataFrame({"id": [1, 2], "vector": [[1.0, 2.0], [3.0, 4.0]]}).write_parquet(tmp_path / "vectors.parquet")
+    assert column_names(tmp_path / "vectors.parquet") is None
+    np.save(tmp_path / "X.npy", X)
+    assert column_names(tmp_path / "X.npy") is None
+
+
+def test_labels_in_a_file_are_no_column(tmp_path):
+    path = table_file(tmp_path / "t.csv", pd.DataFrame(X, columns=NAMES).assign(label=["p", "q", "p", "q"]))
+    assert column_names(path) == NAMES
+    np.testing.assert_array_equal(as_array(path, columns=NAMES[::-1]), X[:, ::-1])
+
+
+def test_rows_on_disk_are_reordered_when_they_are_read(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    stored = as_array(tmp_path / "X.npy")
+    turned = matched_columns(stored, ["c", "a", "b"], NAMES)
+    assert isinstance(turned, StoredRows)
+    np.testing.assert_array_equal(turned, X[:, [1, 2, 0]])
+    np.testing.assert_array_equal(turned[np.array([3, 0])], X[[3, 0]][:, [1, 2, 0]])
+    np.testing.assert_array_equal(matched_columns(turned, NAMES, ["c", "a", "b"]), X)
+    np.testing.assert_array_equal(stored, X)

@@ -17,9 +17,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, require
+from prodsc.sources.arrays import listed
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.readers import read
-from prodsc.sources.tables import listed
 
 Kind = Literal["images", "texts"]
 Source = str | os.PathLike[str] | np.ndarray | Sequence[str]

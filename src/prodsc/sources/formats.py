@@ -20,8 +20,17 @@ import torch
 from safetensors import safe_open
 
 from prodsc.errors import InputError, ProdscError, did_you_mean, reason_of, require
+from prodsc.sources.arrays import listed
 from prodsc.sources.stored import Part, Progress, StoredRows
-from prodsc.sources.tables import FEATURE_NAMES, LABEL_NAMES, Table, listed, open_csv, open_parquet, table_matrix
+from prodsc.sources.tables import (
+    FEATURE_NAMES,
+    LABEL_NAMES,
+    Table,
+    matrix_columns,
+    open_csv,
+    open_parquet,
+    table_matrix,
+)
 
 NO_PICKLE = "a pickle is never loaded, as it could run code"
 
@@ -35,6 +44,7 @@ class Contents:
     arrays: Arrays  # a file of one nameless array has the name ""
     # X and its columns, given the names to leave out of it; None when X is one of the arrays
     matrix: Callable[[Collection[str], Progress | None], tuple[Any, list[str] | None]] | None = None
+    columns: Callable[[Collection[str]], list[str] | None] | None = None  # of that X, without reading it
 
 
 # ---- the file: is it there, can it be opened -------------------------------------------------------------------------
@@ -159,7 +169,7 @@ def _from_tensor(file: Any, name: Any) -> np.ndarray:
 def _open_table(opener: Callable[[Path, ExitStack], Table], path: Path, stack: ExitStack) -> Contents:
     table = opener(path, stack)
     arrays = {field.name: partial(_column_values, table, i) for i, field in table.fields.items()}
-    return Contents(arrays, partial(table_matrix, [table]))
+    return Contents(arrays, partial(table_matrix, [table]), partial(matrix_columns, table))
 
 
 def _column_values(table: Table, i: int) -> np.ndarray:
@@ -181,7 +191,8 @@ def _open_folder(folder: Path, stack: ExitStack) -> Contents:
     if paths[0].suffix.lower() == ".parquet":
         tables = [open_parquet(path, stack) for path in paths]
         names = [field.name for field in tables[0].fields.values()]
-        return Contents({name: partial(_stacked_column, tables, name) for name in names}, partial(table_matrix, tables))
+        arrays = {name: partial(_stacked_column, tables, name) for name in names}
+        return Contents(arrays, partial(table_matrix, tables), partial(matrix_columns, tables[0]))
     labels = {path.stem: _open_npy(path, stack).arrays[""] for path in paths if path.stem in LABEL_NAMES}
     shards = [path for path in paths if path.stem not in LABEL_NAMES]
     return Contents({"X": partial(_stacked_files, folder, shards, stack), **labels})
@@ -253,7 +264,8 @@ def _open_h5ad(path: Path, stack: ExitStack) -> Contents:
         raise InputError(f"{path} has no matrix X (it holds {listed(file)}); write it with AnnData(X=X).write_h5ad().")
     obs = file.get("obs", {})
     labels = {name: partial(_obs_column, obs[name]) for name in obs} if hasattr(obs, "keys") else {}
-    return Contents(labels, lambda aside, _: (_h5ad_matrix(file["X"], path), _h5ad_columns(file)))
+    columns = partial(_h5ad_columns, file)
+    return Contents(labels, lambda aside, _: (_h5ad_matrix(file["X"], path), columns()), lambda aside: columns())
 
 
 def _h5ad_matrix(node: Any, path: Path) -> np.ndarray:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from prodsc.errors import InputError, did_you_mean
+from prodsc.sources.arrays import listed
 from prodsc.sources.formats import OPENERS, Arrays, Contents, existing, opened, siblings
 from prodsc.sources.stored import Progress
-from prodsc.sources.tables import FEATURE_NAMES, LABEL_NAMES, listed
+from prodsc.sources.tables import FEATURE_NAMES, LABEL_NAMES
 
 ID_NAMES = ("ids", "id")
 
@@ -92,6 +93,12 @@ def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:
     """One more array of a file, such as its split, by name; None when the file has none of that name."""
     with opened(existing(path, folders=True)) as contents:
         return contents.arrays[name]() if name in contents.arrays else None
+
+
+def read_column_names(path: str | PathLike[str]) -> list[str] | None:
+    """Names of the columns of X in a file, without reading X; None when they have none."""
+    with opened(existing(path, folders=True)) as contents:
+        return None if contents.columns is None else contents.columns(set(LABEL_NAMES))
 
 
 def read_vectors(path: str | PathLike[str], n: int) -> dict[str, np.ndarray]:

@@ -1,18 +1,18 @@
 """Whatever a user has, as rows that can be read a few at a time, checked before anything is trained on them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor
 
 from prodsc import ranks
 from prodsc.errors import InputError
-from prodsc.sources.readers import read
+from prodsc.sources.arrays import array_of, frame_columns, matched_columns
+from prodsc.sources.readers import read, read_column_names
 from prodsc.sources.stored import StoredRows, ahead, on_disk
 
 Scaling = Literal["unit", "centred", "standard", "none", "raw"]
@@ -96,38 +96,52 @@ def as_images(X: Tensor, bytes_to_unit: bool) -> Tensor:
     return X / 255 if bytes_to_unit else X
 
 
-def as_array(X: Any, *, what: str = "X") -> Any:
-    """An array of numbers from an array, tensor, memory map, pandas or polars frame, nested list, or path.
+def as_array(X: Any, *, columns: Sequence[str] | None = None, what: str = "X") -> Any:
+    """
+    Convert any input to an array of numbers, without a copy where it already is one.
 
-    Never copies what is already an array of numbers. A memory map stays on disk, as rows that are read when needed.
+    Parameters
+    ----------
+    X : array, tensor, memory map, data frame, nested list, or path of a file
+    columns : sequence of str or None
+        Names of the columns that are expected. When X has column names too, its columns are put into this order.
+    what : str
+        How error messages call X.
+
+    Returns
+    -------
+    ndarray or StoredRows
+        StoredRows for a file or a memory map of one: its rows are read when needed.
+
+    Raises
+    ------
+    InputError
+        If X does not hold numbers, or its column names are not those of `columns`.
     """
     if isinstance(X, (str, Path)):
-        return on_disk(read(X).X)
-    if isinstance(X, (np.memmap, StoredRows)):
-        X = on_disk(X)
-    if isinstance(X, Tensor):
-        X = X.detach().cpu()
-        return (X.float() if X.dtype == torch.bfloat16 else X).numpy()
-    if scipy.sparse.issparse(X):
-        raise InputError(
-            f"{what} is a sparse matrix; prodsc takes dense rows. Use {what}.toarray() or reduce it first."
-        )
-    stored = isinstance(X, StoredRows)
-    array = X if stored else X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
-    if array.dtype.kind in "OUS":
-        array = _numbers(array, what)
-    if array.dtype.kind == "c":
-        raise InputError(f"Complex data not supported: {what} has type {array.dtype}. Give its real features.")
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"{what} has type {array.dtype}; prodsc takes numbers. Convert the columns first.")
-    return array
+        data = read(X)
+        array, names = on_disk(data.X), data.columns
+    else:
+        array, names = array_of(X, what=what), None if columns is None else frame_columns(X, what=what)
+    if columns is None or names is None or array.ndim != 2:
+        return array
+    return matched_columns(array, names, columns, what=what)
 
 
-def _numbers(array: np.ndarray, what: str) -> np.ndarray:
-    try:
-        return array.astype(np.float64)
-    except ValueError as error:
-        raise InputError(f"{what} holds text ({error}); prodsc takes numbers. Encode or drop those columns.") from error
+def column_names(X: Any) -> list[str] | None:
+    """
+    Names of the columns of any input, before it is converted by `as_array`.
+
+    Parameters
+    ----------
+    X : whatever `as_array` takes
+
+    Returns
+    -------
+    list of str or None
+        None when the columns have no names, or names that are not text.
+    """
+    return read_column_names(X) if isinstance(X, (str, Path)) else frame_columns(X)
 
 
 def check_shape(array: Any, images: bool, *, what: str = "X") -> None:

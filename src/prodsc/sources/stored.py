@@ -61,7 +61,16 @@ class StoredRows:
         stored = first.dtype  # torch has neither long doubles nor foreign byte orders
         self.dtype = np.dtype(np.float64) if stored.itemsize > 8 else stored.newbyteorder("=")
         self.nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
+        self.column_order: np.ndarray | None = None
         self.seen: dict[str, Any] = {}  # what a pass over all rows found: a file is worth looking at only once
+
+    def reordered(self, order: np.ndarray) -> "StoredRows":
+        """The same rows with their columns in another order."""
+        if self.ndim != 2 or len(order) != self.shape[1]:
+            raise InputError(f"rows of shape {self.shape[1:]} cannot be put into an order of {len(order)} columns.")
+        copy = StoredRows(self.parts)
+        copy.column_order = order if self.column_order is None else self.column_order[order]
+        return copy
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -105,6 +114,7 @@ class StoredRows:
                 done, start = done + (end - start) * size, end
         for i, wanted in pieces.items():
             _read_into(buffer, self.parts[i].path, wanted)
+        found = found if self.column_order is None else found[:, self.column_order]
         return found.astype(self.dtype, copy=False)
 
 

@@ -16,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from prodsc.errors import InputError
+from prodsc.sources.arrays import listed
 from prodsc.sources.stored import Progress, StoredRows, converted
 
 FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
@@ -142,6 +143,14 @@ def _in_memory(plan: Plan) -> np.ndarray:
     return X
 
 
+def matrix_columns(table: Table, aside: Collection[str]) -> list[str] | None:
+    """Names of the columns of a table's matrix; None for a column of vectors, or a file without a header."""
+    fields = [field for field in table.fields.values() if field.name not in aside]
+    if not table.header or any(_is_vector(field.type) for field in fields):
+        return None
+    return [field.name for field in fields]
+
+
 def _plan(table: Table, aside: Collection[str]) -> Plan:
     fields = {i: field for i, field in table.fields.items() if field.name not in aside}
     vectors = [i for i in fields if _is_vector(fields[i].type)]
@@ -157,7 +166,7 @@ def _plan(table: Table, aside: Collection[str]) -> Plan:
             f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text)}; "
             f"drop them (pandas: df.drop(columns=[...])), or pass labels='{text[0].name}' if that column is the labels."
         )
-    return _columns(table, list(fields), [f.name for f in fields.values()] if table.header else None)
+    return _columns(table, list(fields), matrix_columns(table, aside))
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
@@ -224,9 +233,3 @@ def _vectors(table: Table, i: int) -> Plan:
 def _widths(column: Any) -> np.ndarray:
     """Of each vector; 0 where there is none."""
     return np.nan_to_num(pc.list_value_length(column).to_numpy(zero_copy_only=False))
-
-
-def listed(names: Iterable[str], most: int = 6) -> str:
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
