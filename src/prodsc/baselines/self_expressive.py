@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
 from prodsc import files
@@ -20,6 +18,7 @@ from prodsc.errors import InputError
 from prodsc.estimators import model_file
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability
+from prodsc.progress import track
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
@@ -84,8 +83,7 @@ class SelfExpressive(Clusterer):
 
     def _blocks(self, n: int, values_per_point: int) -> Iterable[slice]:
         """Rows to express together, with progress."""
-        todo = blocks(n, values_per_point)
-        return track(todo, type(self).__name__, console=Console(stderr=True), disable=not self.verbose)
+        return track(blocks(n, values_per_point), type(self).__name__, enabled=bool(self.verbose))
 
 
 class DenseSelfExpressive(SelfExpressive):

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
+from prodsc.cli.progress import shown
 from prodsc.errors import InputError
+from prodsc.progress import ProgressDisplay
 from prodsc.sources.catalogue import SETS, About
 from prodsc.sources.fetch import fetch as download_set
 from prodsc.sources.named import about_set, check, find, missing, search_path
@@ -115,25 +116,12 @@ def where(data_dir: Path | None) -> None:
 def fetch(name: str, data_dir: Path | None, quiet: bool) -> None:
     """Download a data set that has a public address, check it and convert it to .npz."""
     about = _named(name)
-    with _bars(quiet) as bars:
-        tasks = {}
-
-        def tell(file: str, done: int, total: int | None) -> None:
-            if file not in tasks:
-                tasks[file] = bars.add_task(file, total=total)
-            bars.update(tasks[file], completed=done, total=total)
-
-        target = download_set(name, data_dir=data_dir, progress=tell)
+    with ProgressDisplay(shown(quiet), unit="bytes") as display:
+        target = download_set(name, data_dir=data_dir, progress=display.update)
     click.echo(f"{about.name}: {target}")
     first = find(about, data_dir)
     if first and first[0] != target:
         click.echo(f"note: {first[0]} comes before it in the search (prodsc data where)", err=True)
-
-
-def _bars(quiet: bool) -> Progress:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(24), DownloadColumn(), TransferSpeedColumn())
-    return Progress(*columns, TimeRemainingColumn(), console=console, disable=quiet or not console.is_terminal)
 
 
 def _named(name: str) -> About:

@@ -9,8 +9,9 @@ import click
 
 from prodsc import ranks
 from prodsc.cli.options import parameter_options
-from prodsc.cli.progress import progress_bar
+from prodsc.cli.progress import shown
 from prodsc.errors import ParameterError
+from prodsc.progress import ProgressDisplay
 from prodsc.runs.recipes import load_recipe
 from prodsc.runs.run import Request, run
 from prodsc.sources.named import locate
@@ -73,7 +74,7 @@ def fit(
             request.prepare(overwrite)
     if request.parameters["n_clusters"] == "auto" and not quiet and ranks.first():
         click.echo("estimating the number of clusters first", err=True)
-    with progress_bar("convert", quiet) as converting, ProgressCallback() as progress:
-        result = run(request, [] if quiet or not ranks.first() else [progress], converting)
+    with ProgressDisplay(shown(quiet)) as display:
+        result = run(request, [ProgressCallback(display)] if display.enabled else [], display.function("convert"))
     if result is not None:
         click.echo(result.summary())
