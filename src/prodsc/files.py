@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from prodsc.errors import OutputError
+from prodsc.errors import ModelFileError, OutputError
 
 
 @contextmanager
@@ -86,6 +86,28 @@ def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[s
         except SafetensorError as error:  # a full disk, among others; safetensors has one exception for all
             raise OutputError(f"cannot write {path}: {error}. Free space or choose another place.") from error
         return sha256(part)
+
+
+def read_tensors(path: str | Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Read a safetensors file.
+
+    Returns
+    -------
+    metadata : dict of str
+    tensors : dict of Tensor
+
+    Raises
+    ------
+    ModelFileError
+        If the file does not exist or is not a safetensors file.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path} does not exist.") from error
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{path} is damaged or not a safetensors file ({error}).") from error
 
 
 def sha256(path: Path) -> str:

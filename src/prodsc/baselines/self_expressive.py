@@ -22,7 +22,6 @@ from prodsc.progress import track
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
-from prodsc.training.checkpoint import read_safetensors
 from prodsc.types import Affinity, Rows, Square
 
 MAX_BYTES = 4 * 2**30  # of all matrices of N x N that live at once
@@ -59,7 +58,7 @@ class SelfExpressive(Clusterer):
         parameters = {n: v for n, v in model_file.plain_parameters(self).items() if n not in LATER}
         about = json.dumps([type(self).__name__, parameters, fingerprint(rows.array)])
         if checkpoint.exists():
-            metadata, parts = read_safetensors(checkpoint)
+            metadata, parts = files.read_tensors(checkpoint)
             if metadata.get("affinity of") == about:
                 return scipy.sparse.csr_array(tuple(parts[name].numpy() for name in PARTS))
         A = self._affinity(self._coefficients(self._points(rows)))

@@ -13,7 +13,6 @@ from prodsc import files
 from prodsc._version import __version__
 from prodsc.core.graph import Expression, Kernel, Partition
 from prodsc.errors import ModelFileError, ParameterError
-from prodsc.training.checkpoint import read_safetensors
 
 if TYPE_CHECKING:
     from prodsc.estimators.base import Clusterer
@@ -69,7 +68,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
             f"{folder / TENSORS} is missing or damaged: it does not match the checksum in {ABOUT}. "
             "Copy both files again from where the model was saved."
         )
-    _, tensors = read_safetensors(folder / TENSORS)
+    _, tensors = files.read_tensors(folder / TENSORS)
     parameters = dict(about["parameters"])
     if parameters.get("encoder") == OWN_ENCODER:
         if encoder is None:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from prodsc.errors import InputError, ModelFileError, ParameterError, ProdscError, did_you_mean, reason_of, require
 from prodsc.extract.inputs import Kind
 from prodsc.extract.preprocess import Preprocess
-from prodsc.training.checkpoint import read_safetensors
+from prodsc.files import read_tensors
 from prodsc.types import Rows
 
 MINILM_TOKENS = 256  # what the model was trained to read
@@ -129,7 +129,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Tensors by name, out of the wrappers that training scripts put around them. Never a pickle."""
     if path.suffix == ".safetensors":
-        held: Any = read_safetensors(path)[1]
+        held: Any = read_tensors(path)[1]
     elif not path.is_file():
         raise ModelFileError(f"{path} does not exist.")
     else:

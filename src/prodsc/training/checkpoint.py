@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from prodsc import files, ranks
@@ -78,7 +77,7 @@ def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> No
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    metadata, tensors = read_safetensors(path)
+    metadata, tensors = files.read_tensors(path)
     if metadata.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a prodsc checkpoint. Start again with a new --out.")
     if int(metadata["version"]) > VERSION:
@@ -99,17 +98,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
         groups["optimizer"],
         history,
     )
-
-
-def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a file, or one sentence about why not."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise ModelFileError(f"{path} does not exist.") from error
-    except (SafetensorError, OSError) as error:
-        raise ModelFileError(f"{path} is damaged or not a safetensors file ({error}).") from error
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer | None) -> dict[str, Tensor]:
