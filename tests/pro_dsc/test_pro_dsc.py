@@ -22,7 +22,7 @@ from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.pro_dsc import labeller as labelling
 from prodsc.training import Callback
 from prodsc.training.guard import CollapseGuard
-from prodsc.training.stopping import KeepBest
+from prodsc.training.stopping import BestWeightsCallback
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,14 @@ def test_separate_learning_rates_and_weight_decays(blobs):
 @pytest.mark.parametrize("anti_collapse", ["coding-rate", "nuclear", "none"])
 def test_every_list_of_terms_trains(regulariser, anti_collapse, blobs):
     model = PRODSC(3, regulariser=regulariser, anti_collapse=anti_collapse, **SMALL | {"epochs": 3}).fit(blobs[0])
-    terms = set(model.history_) - {"phase", "epoch", "step", "total", *CollapseGuard.columns, *KeepBest.columns}
+    terms = set(model.history_) - {
+        "phase",
+        "epoch",
+        "step",
+        "total",
+        *CollapseGuard.columns,
+        *BestWeightsCallback.columns,
+    }
     assert len(terms) == 1 + (regulariser != "none") + (anti_collapse != "none")
     assert np.isfinite(model.history_["self_expression"][-1])
 

@@ -9,6 +9,7 @@ from prodsc.errors import ModelFileError, TrainingError
 from prodsc.nn import Network
 from prodsc.training import Batches, Callback, History, Phase, Training, train
 from prodsc.training.checkpoint import CheckpointCallback, load_checkpoint, save_checkpoint
+from prodsc.training.loop import extra_state
 
 
 def setup(warm=4, joint=6):
@@ -126,3 +127,34 @@ def test_checkpoint_files_are_checked(tmp_path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFileError, match="damaged"):
         load_checkpoint(path)
+
+
+def test_a_checkpoint_of_an_older_version_is_refused(tmp_path, monkeypatch):
+    training, step = setup()
+    train(training, step)
+    monkeypatch.setattr("prodsc.training.checkpoint.VERSION", 1)
+    save_checkpoint(tmp_path / "old", training, {})
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match="older prodsc"):
+        load_checkpoint(tmp_path / "old")
+
+
+def test_states_of_terms_and_callbacks_are_saved_beside_the_network(tmp_path):
+    training, step = setup()
+    counter = At("joint", 2, lambda training: None)
+    counter.state = torch.nn.BatchNorm1d(2)
+    memory = torch.nn.BatchNorm1d(3)
+    objective = Objective(Term("spread", 1.0, lambda s: -s[0].var(), memory), training.objective.terms["agree"])
+    training.objective, training.extra_state = objective, extra_state(objective, [counter])
+    assert {*training.extra_state} == {"At", "spread"}
+    counter.state.running_mean.fill_(7)
+    memory.running_mean.fill_(8)
+    train(training, step, [counter])
+    save_checkpoint(tmp_path / "c", training, {})
+    saved = load_checkpoint(tmp_path / "c")
+    assert {*saved.network} == {*training.network.state_dict()} == {"f.weight", "f.bias", "h.weight", "h.bias"}
+    counter.state.running_mean.fill_(0)
+    memory.running_mean.fill_(0)
+    saved.restore(training)
+    assert (counter.state.running_mean == 7).all()
+    assert (memory.running_mean == 8).all()

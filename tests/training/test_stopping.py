@@ -1,39 +1,37 @@
-"""The best state is kept, training ends when clusters are being split, and a resumed run knows both."""
+"""The best weights are kept, training ends when clusters are being split, and a resumed run knows both."""
 
 import numpy as np
-import pytest
 import torch
 
 from prodsc.core.losses import Objective, Term
 from prodsc.nn import Network
-from prodsc.training import Batches, History, Phase, Training, stopping, train
+from prodsc.training import Batches, History, Phase, Training, train
 from prodsc.training.checkpoint import load_checkpoint, save_checkpoint
-from prodsc.training.stopping import EndSettled, KeepBest, Kept, Settling
+from prodsc.training.loop import extra_state
+from prodsc.training.stopping import BestWeightsCallback, StoppingRules, StopWhenConverged
+
+RULES = StoppingRules(every=2)
 
 
 def setup(seen, joint=10):
-    """A training whose looks see these pairs, one after the other, and the weights of f at each look."""
+    """A training whose evaluations give these pairs, one after the other, and the weights of f at each evaluation."""
     torch.manual_seed(0)
     network = Network(torch.nn.Identity(), torch.nn.Linear(3, 2), torch.nn.Linear(3, 2))
-    network.kept = Kept(network)
     X = torch.rand(8, 3)
     objective = Objective(Term("spread", 1.0, lambda Z: -Z.var()))
     sgd = lambda net: torch.optim.SGD(net.parameters(), lr=0.1)  # noqa: E731
     phases = [Phase("joint", joint, ("spread",), Batches(8, 8, (0,)), sgd)]
     weights = []
 
-    def look():
+    def evaluate():
         weights.append(network.f.weight.detach().clone())
         return seen[len(weights) - 1]
 
-    best = KeepBest(look)
-    training = Training(network, objective, phases, History([*objective.terms], best.columns))
+    best = BestWeightsCallback(evaluate, network, RULES)
+    training = Training(
+        network, objective, phases, History([*objective.terms], best.columns), extra_state(objective, [best])
+    )
     return training, lambda phase, t: network.f(X), best, weights
-
-
-@pytest.fixture(autouse=True)
-def often(monkeypatch):
-    monkeypatch.setattr(stopping, "EVERY", 2)
 
 
 def test_the_best_state_is_what_is_left():
@@ -41,18 +39,18 @@ def test_the_best_state_is_what_is_left():
     train(training, step, [best])
     assert torch.equal(training.network.f.weight, weights[1])  # means of .1 .4 .367 .397 .363
     assert not torch.equal(weights[1], weights[4])
-    assert training.network.kept.step == 4
+    assert best.best.step == 4
     history = training.history.columns()
     np.testing.assert_allclose(history["agreement"][1::2], [0.1, 0.7, 0.3, 0.19, 0.6], rtol=1e-6)
     assert np.isnan(history["agreement"][::2]).all()
 
 
-def test_a_lucky_look_decides_nothing():
+def test_one_lucky_evaluation_decides_nothing():
     seen = [0.5, 0.6, 0.5, 0.8, 0.5, 0.68, 0.68, 0.68, 0.5]
     training, step, best, weights = setup([(agreement, 2) for agreement in seen], joint=18)
     train(training, step, [best])
     assert torch.equal(training.network.f.weight, weights[7])
-    np.testing.assert_allclose(stopping.smooth(np.array(seen))[[0, 1, 2, 3, 7]], [0.5, 0.55, 1.6 / 3, 1.9 / 3, 0.68])
+    np.testing.assert_allclose(RULES.smooth(np.array(seen))[[0, 1, 2, 3, 7]], [0.5, 0.55, 1.6 / 3, 1.9 / 3, 0.68])
 
 
 def test_training_is_over_when_clusters_are_split():
@@ -74,7 +72,7 @@ def test_a_checkpoint_has_the_best_state_and_the_end(tmp_path):
     training, step, best, weights = setup(seen)
     train(training, step, [best])
     save_checkpoint(tmp_path / "c", training, {})
-    again, step, best, _ = setup([])  # a further look would fail
+    again, step, best, _ = setup([])  # a further evaluation would fail
     saved = load_checkpoint(tmp_path / "c")
     again.phase, again.step = saved.phase, saved.step
     train(again, step, [best], restore=saved.restore)
@@ -82,20 +80,20 @@ def test_a_checkpoint_has_the_best_state_and_the_end(tmp_path):
     assert len(again.history) == 6
 
 
-# ---- labels that have settled --------------------------------------------------------------------------------------
+# ---- labels that have converged --------------------------------------------------------------------------------------
 
 
-def settling(labels, joint=20):
-    """A training whose looks see these labels, one after the other."""
+def converging(labels, joint=20):
+    """A training whose evaluations give these labels, one after the other."""
     training, step, _, _ = setup([], joint)
-    training.network.kept = Settling(len(labels[0]))
-    looks = iter(labels)
-    watch = EndSettled(lambda: np.array(next(looks)))
+    evaluations = iter(labels)
+    watch = StopWhenConverged(lambda: np.array(next(evaluations)), len(labels[0]), RULES)
     training.history = History([*training.objective.terms], watch.columns)
+    training.extra_state = extra_state(training.objective, [watch])
     return training, step, watch
 
 
-CALM_AT = [
+UNCHANGED = [
     [0, 0, 1, 1],
     [0, 1, 0, 1],
     [1, 0, 1, 0],
@@ -107,26 +105,26 @@ CALM_AT = [
 ]
 
 
-def test_training_ends_when_labels_have_settled():
-    """Names of clusters do not matter, and two calm looks are not three."""
-    training, step, watch = settling([*CALM_AT, *[[0, 0, 0, 1]] * 2])
+def test_training_ends_when_labels_have_converged():
+    """Names of clusters do not matter, and two unchanged evaluations are not three."""
+    training, step, watch = converging([*UNCHANGED, *[[0, 0, 0, 1]] * 2])
     train(training, step, [watch])
     assert len(training.history) == 16
     seen = training.history.columns()["stability"]
     np.testing.assert_allclose(seen[1::2], [np.nan, 0, 1, 1, 0, 1, 1, 1], atol=1e-9)
 
 
-def test_labels_that_do_not_settle_end_nothing():
-    training, step, watch = settling([[0, 0, 1, 1], [0, 1, 0, 1]] * 5)
+def test_labels_that_do_not_converge_end_nothing():
+    training, step, watch = converging([[0, 0, 1, 1], [0, 1, 0, 1]] * 5)
     train(training, step, [watch])
     assert len(training.history) == 20
 
 
-def test_a_checkpoint_has_the_labels_of_the_last_look(tmp_path):
-    training, step, watch = settling(CALM_AT[:6], joint=12)
+def test_a_checkpoint_has_the_labels_of_the_last_evaluation(tmp_path):
+    training, step, watch = converging(UNCHANGED[:6], joint=12)
     train(training, step, [watch])
     save_checkpoint(tmp_path / "c", training, {})
-    again, step, watch = settling(CALM_AT[6:])
+    again, step, watch = converging(UNCHANGED[6:])
     saved = load_checkpoint(tmp_path / "c")
     again.phase, again.step = saved.phase, saved.step
     train(again, step, [watch], restore=saved.restore)

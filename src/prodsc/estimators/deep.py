@@ -18,6 +18,7 @@ from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import RowReader
 from prodsc.training import Callback, History, Phase, Training, train
 from prodsc.training.checkpoint import CheckpointCallback, load_checkpoint
+from prodsc.training.loop import extra_state
 from prodsc.training.progress import ProgressCallback
 
 
@@ -84,7 +85,8 @@ class DeepClusterer(Clusterer):
         objective = self._objective()
         listening = [*self._listeners(), *callbacks]
         history = History([*objective.terms], [name for callback in listening for name in callback.columns])
-        training = Training(self.network_, objective, self._phases(objective, len(rows)), history)
+        states = extra_state(objective, listening).to(self.device_)
+        training = Training(self.network_, objective, self._phases(objective, len(rows)), history, states)
         with ExitStack() as stack:
             stack.enter_context(ranks.global_batch_norm(self.network_))
             if self.verbose and ranks.first():

@@ -84,7 +84,9 @@ def used_gamma(p: Settings, n: int) -> float:
     return AUTO_GAMMA * gamma_safe(n, p.n_components, p.eps) if isinstance(p.gamma, str) else float(p.gamma)
 
 
-def build_objective(p: Settings, gamma: float, linked: bool = False) -> Objective[Step]:
+def build_objective(
+    p: Settings, gamma: float, linked: bool = False, memory: losses.RememberedBlockDiagonal | None = None
+) -> Objective[Step]:
     """The list of terms that makes the method; a term called 'none' is not in it, nor links when there are none."""
     k = p.regulariser_k or p.n_clusters
     anti_collapse: dict[str, Term[Step]] = {
@@ -94,7 +96,7 @@ def build_objective(p: Settings, gamma: float, linked: bool = False) -> Objectiv
         "nuclear": Term("nuclear_spread", 1.0, lambda s: losses.nuclear_spread(s.Z)),
     }
     regulariser: dict[str, Term[Step]] = {
-        "block-diagonal": Term("block_diagonal", p.beta, block_term(p, k)),
+        "block-diagonal": Term("block_diagonal", p.beta, block_term(k, memory), memory),
         "l1": Term("l1", p.beta, lambda s: losses.l1(s.C)),
         "frobenius": Term("frobenius", p.beta, lambda s: losses.frobenius(s.C)),
         "nuclear": Term("nuclear", p.beta, lambda s: losses.nuclear(s.C)),
@@ -109,11 +111,11 @@ def build_objective(p: Settings, gamma: float, linked: bool = False) -> Objectiv
     return Objective(*(term for term in terms if term is not None))
 
 
-def block_term(p: Settings, k: int) -> Callable[[Step], Scalar]:
-    """The regulariser with an exact eigensolver, or with the one that remembers (it lives in the network)."""
-    if p.eigensolver == "exact":
+def block_term(k: int, memory: losses.RememberedBlockDiagonal | None) -> Callable[[Step], Scalar]:
+    """The regulariser with an exact eigensolver, or with the one that remembers."""
+    if memory is None:
         return lambda s: losses.block_diagonal(s.A, k)
-    return lambda s: s.network.memory(s.A, torch.from_numpy(s.rows))  # type: ignore[operator]
+    return lambda s: memory(s.A, torch.from_numpy(s.rows))
 
 
 def build_phases(

@@ -30,7 +30,7 @@ from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.stored import StoredRows
 from prodsc.training import Callback, Phase, Step, Training
 from prodsc.training.guard import CollapseGuard
-from prodsc.training.stopping import WATCHED, EndSettled, KeepBest, Kept, Settling
+from prodsc.training.stopping import RULES, BestWeightsCallback, StopWhenConverged
 
 
 class PRODSC(Labelling):
@@ -225,19 +225,13 @@ class PRODSC(Labelling):
         self._frozen: Tensor | None = None
         self._views_: Views | None = None
         self._watched: tuple[np.ndarray, np.ndarray] | None = None
-        if self.settings_.eigensolver == "remembered":
-            memory = RememberedBlockDiagonal(
-                len(rows), min(self.settings_.regulariser_k or self.n_clusters_, len(rows))
-            )
-            self.network_.memory = memory.to(self.device_)
-        if self.settings_.keep == "best":
-            self.network_.kept = Kept(self.network_)
-        elif self.settings_.keep == "settled":
-            self.network_.kept = Settling(len(self._some(len(rows))))
 
     def _objective(self) -> Objective[Step]:
         """The list of terms that makes the method."""
-        return build_objective(self.settings_, self.gamma_, self._links is not None)
+        memory, n = None, len(self._training_rows)
+        if self.settings_.eigensolver == "remembered":
+            memory = RememberedBlockDiagonal(n, min(self.settings_.regulariser_k or self.n_clusters_, n))
+        return build_objective(self.settings_, self.gamma_, self._links is not None, memory)
 
     def _phases(self, objective: Objective[Step], n_rows: int) -> list[Phase]:
         return build_phases(self.settings_, objective, n_rows, self.seed_, self._whiten, self._links)
@@ -314,7 +308,7 @@ class PRODSC(Labelling):
     def _some(self, n: int) -> np.ndarray:
         """Which of so many rows are watched, ascending."""
         some = generator(self.seed_, Stream.SCORED_ROWS).permutation(n)
-        return np.sort(some[: max(WATCHED, 4 * self.n_clusters_)])
+        return np.sort(some[: max(RULES.n_rows, 4 * self.n_clusters_)])
 
     def _labels_now(self, watched: np.ndarray) -> tuple[np.ndarray, Tensor]:
         """Labels by the network as it is of some rows, clustered on their own, and their Y."""
@@ -332,18 +326,18 @@ class PRODSC(Labelling):
 
     def _listeners(self) -> list[Callback]:
         guard = CollapseGuard(self.on_collapse, self.eps)  # type: ignore[arg-type]
-        watched: dict[str, list[Callback]] = {
-            "best": [KeepBest(self._look)],
-            "settled": [EndSettled(lambda: self._labels_now(self._some(len(self._training_rows)))[0])],
-        }
-        return [guard, *watched.get(self.settings_.keep, [])]
+        if self.settings_.keep == "best":
+            return [guard, BestWeightsCallback(self._look, self.network_)]
+        if self.settings_.keep == "settled":
+            some = self._some(len(self._training_rows))
+            return [guard, StopWhenConverged(lambda: self._labels_now(some)[0], len(some))]
+        return [guard]
 
     def _finish(self, training: Training, rows: RowReader) -> None:
         self.gamma_ = training.objective.weights["self_expression"]
         if self.settings_.eta == "auto":  # there were no joint steps
             self._settle_eta(rows)
         del self._training_rows, self._frozen, self._views_, self._watched
-        self.network_.memory = self.network_.kept = None
         self._label(rows)
         self.known_clusters_ = {} if self._links is None else self._links.clusters(self.labels_)
         del self._given, self._links

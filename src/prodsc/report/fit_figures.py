@@ -14,7 +14,7 @@ from prodsc.core.graph.number import KCurve
 from prodsc.report import _parts as parts
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
-from prodsc.training.stopping import CALM, SETTLED, SPLIT, smooth, split
+from prodsc.training.stopping import RULES
 
 WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
 BINS, LEAST = 10, 10  # of a reliability curve: bins, and rows that a bin needs to be shown
@@ -89,8 +89,8 @@ def states(history: Mapping[str, Sequence[Any]]) -> States | None:
         agreement[seen],
         perplexity[seen],
     )
-    over = np.array([split(p, perplexity[0]) for p in perplexity])
-    best = int(np.argmax(np.where(over, -np.inf, smooth(agreement))))
+    over = np.array([RULES.splits_clusters(p, perplexity[0]) for p in perplexity])
+    best = int(np.argmax(np.where(over, -np.inf, RULES.smooth(agreement))))
     return States(steps, agreement, perplexity, best, bool(over[-1]))
 
 
@@ -108,8 +108,8 @@ def kept(seen: States) -> Figure:
         low, high = min(float(seen.agreement.min()), 0.9), max(1.0, float(seen.agreement.max()))
         left.set_ylim(low - 0.15 * (high - low), high)
         right.set(ylim=(0, 1.1 * max(float(seen.perplexity.max()), 1.5)))
-        right.axhspan(0, SPLIT, color=COLOURS[3], alpha=0.12, lw=0)
-        right.axhline(SPLIT, color=COLOURS[3], ls="--", lw=1.2)
+        right.axhspan(0, RULES.split_below, color=COLOURS[3], alpha=0.12, lw=0)
+        right.axhline(RULES.split_below, color=COLOURS[3], ls="--", lw=1.2)
         parts.panel_title(left, "agreement of neighbours", "1: all near rows share a label, 0: as by chance")
         parts.panel_title(right, "rows that express a row", "in clusters of average size")
         figure.suptitle("When was training best?")
@@ -131,11 +131,15 @@ class Settled:
 
     @property
     def ended(self) -> bool:
-        return len(self.stability) >= CALM and bool((self.stability[-CALM:] >= SETTLED).all())
+        return len(self.stability) >= RULES.n_unchanged and bool(
+            (self.stability[-RULES.n_unchanged :] >= RULES.same_labels).all()
+        )
 
     def words(self) -> str:
         if self.ended:
-            return f"Training ended at step {self.steps[-1]:.0f}: for {CALM} looks labels had hardly changed."
+            return (
+                f"Training ended at step {self.steps[-1]:.0f}: for {RULES.n_unchanged} looks labels had hardly changed."
+            )
         return f"Training went on to its last step, {self.steps[-1]:.0f}; labels were still changing a little."
 
 
@@ -154,12 +158,14 @@ def settled(seen: Settled) -> Figure:
         figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
         axes = figure.subplots()
         axes.plot(seen.steps, seen.stability, ".-", color=COLOURS[0], lw=1, ms=7)
-        axes.axhline(SETTLED, color=COLOURS[3], ls="--", lw=1.2)
+        axes.axhline(RULES.same_labels, color=COLOURS[3], ls="--", lw=1.2)
         low = min(float(seen.stability.min()), 0.9)
         axes.set(xlabel="joint step", ylim=(low - 0.05 * (1 - low), 1 + 0.05 * (1 - low)))
         parts.panel_title(axes, "NMI with the labels of the look before", "1: the same clusters")
         figure.suptitle("When did labels settle?")
-        parts.note(figure, f"Looked at every few steps. After {CALM} looks above the dashed line training ends.")
+        parts.note(
+            figure, f"Looked at every few steps. After {RULES.n_unchanged} looks above the dashed line training ends."
+        )
         figure.set_label(f"A line chart of {len(seen.steps)} looks at training. {seen.words()}")
     return figure
 

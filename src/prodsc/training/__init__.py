@@ -1,4 +1,4 @@
-"""LOOP: the only zero_grad/backward/step; phases as data; history, checkpoints and progress listen to it."""
+"""The training loop, with phases as data; history, checkpoints, progress and stopping rules are callbacks."""
 
 from prodsc.training.batches import Batches
 from prodsc.training.history import History

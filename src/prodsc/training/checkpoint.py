@@ -1,4 +1,4 @@
-"""A run at one moment, in one safetensors file: weights, optimiser, history and position. Never a pickle."""
+"""A training in one safetensors file: weights, optimiser, states, history and position. Never a pickle."""
 
 import json
 import os
@@ -18,24 +18,25 @@ from prodsc.errors import ModelFileError
 from prodsc.training.loop import Callback, Training
 
 FORMAT = "prodsc-checkpoint"
-VERSION = 1
+VERSION = 2
 SECONDS = float(os.environ.get("PRODSC_CHECKPOINT_SECONDS", "15"))  # between checkpoints: what a kill may cost
-SHARE = 1 / 20  # of the time at most for saving: a matrix of all pairs is a gigabyte
-LONGEST = 20  # times SECONDS, however long saving takes
 
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """What `load_checkpoint` reads."""
+
     phase: int
     step: int
     weights: dict[str, float]  # of the terms: the collapse guard may have changed them
-    about: dict[str, Any]  # what the run is a run of: it must not change between stop and resume
+    about: dict[str, Any]  # estimator, parameters, seed and data, which must not change between stop and resume
     network: dict[str, Tensor]
+    extra: dict[str, Tensor]  # of Training.extra_state
     optimizer: dict[str, Tensor]
     history: dict[str, np.ndarray]
 
     def check_same(self, about: dict[str, Any], path: Path) -> None:
-        """A resumed run must be the same run: parameters and data."""
+        """Raise a ModelFileError if parameters or data are not those of the checkpoint."""
         if self.about["data"] != about["data"]:
             raise ModelFileError(f"{path} belongs to other data (another fingerprint). Give the file it was made from.")
         if self.about.get("links") != about.get("links"):
@@ -51,16 +52,30 @@ class Checkpoint:
             )
 
     def restore(self, training: Training) -> None:
+        """Put weights, optimiser, states and history back."""
         training.network.load_state_dict(self.network)
+        training.extra_state.load_state_dict(self.extra)
         load_optimizer_tensors(training.optimizer, self.optimizer)
         training.history.restore(self.history)
         training.objective.weights.update(self.weights)
 
 
 def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> None:
+    """Write a training to a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which is replaced at once.
+    training : Training
+        The training as it is after a step.
+    about : dict
+        Estimator, parameters, seed and data, as JSON can hold them.
+    """
     history = training.history.columns()
     phase_names = [phase.name for phase in training.phases]
     tensors = {f"network/{name}": tensor for name, tensor in training.network.state_dict().items()}
+    tensors |= {f"extra/{name}": tensor for name, tensor in training.extra_state.state_dict().items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(training.optimizer).items()}
     tensors |= {
         f"history/{name}": torch.from_numpy(column if name != "phase" else _codes(column, phase_names))
@@ -77,13 +92,18 @@ def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> No
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint; a ModelFileError says why a file is not one."""
     metadata, tensors = files.read_tensors(path)
     if metadata.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a prodsc checkpoint. Start again with a new --out.")
     if int(metadata["version"]) > VERSION:
         raise ModelFileError(f"{path} was written by a newer prodsc (format {metadata['version']}). Upgrade prodsc.")
+    if int(metadata["version"]) < VERSION:
+        raise ModelFileError(
+            f"{path} was written by an older prodsc and cannot be resumed. Start again with a new --out."
+        )
     position = json.loads(metadata["position"])
-    groups: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "history": {}}
+    groups: dict[str, dict[str, Tensor]] = {"network": {}, "extra": {}, "optimizer": {}, "history": {}}
     for name, tensor in tensors.items():
         group, _, rest = name.partition("/")
         groups[group][rest] = tensor
@@ -95,13 +115,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
         position["weights"],
         json.loads(metadata["about"]),
         groups["network"],
+        groups["extra"],
         groups["optimizer"],
         history,
     )
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer | None) -> dict[str, Tensor]:
-    """The optimiser's buffers by number of parameter; hyper-parameters come from the run, not from here."""
+    """The buffers of an optimiser by the number of the parameter; its hyper-parameters come from the estimator."""
     if optimizer is None:
         return {}
     state = optimizer.state_dict()["state"]
@@ -114,6 +135,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer | None) -> dict[str, Tens
 
 
 def load_optimizer_tensors(optimizer: torch.optim.Optimizer | None, tensors: dict[str, Tensor]) -> None:
+    """Put the buffers of `optimizer_tensors` back."""
     if optimizer is None or not tensors:
         return
     state: dict[int, dict[str, Tensor]] = {}
@@ -124,17 +146,31 @@ def load_optimizer_tensors(optimizer: torch.optim.Optimizer | None, tensors: dic
 
 
 class CheckpointCallback(Callback):
-    """Saves every few seconds and at the end. Inside its `with`, SIGINT and SIGTERM wait for the step to end, save,
-    and then raise `Interrupted`; a second one acts at once."""
+    """Saves every few seconds and at the end.
 
-    def __init__(self, path: Path, about: dict[str, Any]):
-        self.path, self.about = path, about
+    Use it as a context manager: within it, SIGINT and SIGTERM wait for the step to end, save, and then raise
+    `Interrupted`. A second signal acts at once.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    about : dict
+        See `save_checkpoint`.
+    max_share : float
+        Largest share of the time that is spent on saving: a matrix of all pairs is a gigabyte.
+    max_wait : float
+        Longest time between two checkpoints however long saving takes, as a multiple of the usual one.
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any], max_share: float = 0.05, max_wait: float = 20.0):
+        self.path, self.about, self.max_share, self.max_wait = path, about, max_share, max_wait
         self._last, self._wait = time.monotonic(), SECONDS
         self._stopping = False
         self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> "CheckpointCallback":
-        if threading.current_thread() is threading.main_thread():  # only there may Python catch signals
+        if threading.current_thread() is threading.main_thread():  # Python catches signals only there
             self._handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
@@ -147,7 +183,7 @@ class CheckpointCallback(Callback):
         signal.signal(number, self._handlers[number])
 
     def on_step(self, training: Training) -> None:
-        stopping = ranks.any_of(self._stopping)  # a signal reaches ranks at different steps; they stop at the same
+        stopping = ranks.any_of(self._stopping)  # a signal reaches ranks at different steps
         if stopping or time.monotonic() - self._last >= self._wait:
             self.save(training)
         if stopping:
@@ -157,11 +193,12 @@ class CheckpointCallback(Callback):
         self.save(training)
 
     def save(self, training: Training) -> None:
+        """Save now, on the first rank, and decide when to save next."""
         began = time.monotonic()
         if ranks.first():
             save_checkpoint(self.path, training, self.about)
         self._last = time.monotonic()
-        self._wait = min(max(SECONDS, (self._last - began) / SHARE), LONGEST * SECONDS)
+        self._wait = min(max(SECONDS, (self._last - began) / self.max_share), self.max_wait * SECONDS)
 
 
 class Interrupted(KeyboardInterrupt):

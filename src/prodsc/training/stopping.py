@@ -1,6 +1,11 @@
-"""Which state of a training stays: a fit that trains too long loses what it had while every loss improves."""
+"""When training ends, and which weights it leaves: both without labels.
+
+Every loss goes on improving in a fit that trains too long, while its clusters get worse. So the network is evaluated
+every few joint steps.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -10,151 +15,174 @@ from prodsc import ranks
 from prodsc.core import metrics
 from prodsc.training.loop import Callback, Training
 
-EVERY = 20  # steps between looks
-WATCHED = 1536  # rows that a look labels
-SETTLED, CALM = 0.99, 3  # labels with so much in common with those of the look before, so many looks in a row
-LOOKS = 3  # that a state is judged by, its own and those before: one alone is noise, and many looks have a lucky one
-SPLIT = 0.75  # of n/k rows: when a row is expressed by fewer, clusters are being split
+
+@dataclass(frozen=True)
+class StoppingRules:
+    """When the network is evaluated, and what the numbers mean."""
+
+    every: int = 20  # steps between evaluations
+    n_rows: int = 1536  # rows that an evaluation labels
+    smoothing_window: int = 3  # evaluations that a score is the mean of: the best of many single ones is luck
+    split_below: float = 0.75  # perplexity, in clusters of average size, below which clusters are being split
+    same_labels: float = 0.99  # NMI with the labels of the evaluation before, from which they count as unchanged
+    n_unchanged: int = 3  # evaluations with unchanged labels, one after the other, that end training
+
+    def is_due(self, training: Training) -> bool:
+        """Is this a joint step after which the network is evaluated?"""
+        step, last = training.step, training.current.steps
+        return training.current.name == "joint" and (step % self.every == 0 or step == last)
+
+    def splits_clusters(self, perplexity: float, first: float) -> bool:
+        """Are clusters being split, by the perplexity now and at the first evaluation?"""
+        return perplexity < self.split_below <= first
+
+    def smooth(self, agreement: np.ndarray) -> np.ndarray:
+        """The score of each evaluation: the mean of its agreement and of those just before."""
+        n = self.smoothing_window
+        return np.array([agreement[max(0, i + 1 - n) : i + 1].mean() for i in range(len(agreement))])
 
 
-class Kept(nn.Module):
-    """The weights with the highest score so far. They are buffers of the network itself, so a checkpoint has them."""
+RULES = StoppingRules()
+
+
+class BestWeights(nn.Module):
+    """The weights of the network with the highest score so far, as buffers: a checkpoint has them.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The network whose weights, and statistics of batch normalisation, are copied.
+    """
 
     weights: Tensor
     score: Tensor
     step: Tensor
-    perplexity: Tensor  # at the first look
-    over: Tensor
+    first_perplexity: Tensor
+    ended: Tensor
 
     def __init__(self, network: nn.Module):
         super().__init__()
-        self.register_buffer("weights", torch.cat([part.detach().flatten() for part in trained(network)]))
+        self.register_buffer("weights", _flat_weights(network))
         self.register_buffer("score", torch.tensor(-torch.inf))
         self.register_buffer("step", torch.tensor(0))
-        self.register_buffer("perplexity", torch.tensor(torch.nan))
-        self.register_buffer("over", torch.tensor(False))
+        self.register_buffer("first_perplexity", torch.tensor(torch.nan))
+        self.register_buffer("ended", torch.tensor(False))
 
-    def take(self, network: nn.Module, score: float, step: int) -> None:
-        self.weights.copy_(torch.cat([part.detach().flatten() for part in trained(network)]))
+    def copy_from(self, network: nn.Module, score: float, step: int) -> None:
+        """Remember the weights of the network as it is."""
+        self.weights.copy_(_flat_weights(network))
         self.score.fill_(score)
         self.step.fill_(step)
 
     @torch.no_grad()
-    def put_back(self, network: nn.Module) -> None:
-        parts = trained(network)
+    def copy_to(self, network: nn.Module) -> None:
+        """Give the network the weights that were remembered."""
+        parts = _weights(network)
         for part, weights in zip(parts, self.weights.split([part.numel() for part in parts]), strict=True):
             part.copy_(weights.view_as(part))
 
 
-def trained(network: nn.Module) -> list[Tensor]:
-    """Weights, and the statistics of batch normalisation, but not what a fit remembers of its rows."""
-    state = network.state_dict(keep_vars=True).items()
-    return [part for name, part in state if part.is_floating_point() and name.split(".")[0] not in ("kept", "memory")]
+class BestWeightsCallback(Callback):
+    """Evaluates the network every few joint steps and leaves the best weights in it at the end.
 
+    Perplexity falls while clusters form. Once a row is expressed by fewer rows than a cluster has, training only
+    splits clusters, and ends; unless it began there.
 
-def split(perplexity: float, first: float) -> bool:
-    """Are clusters being split, by the perplexity of this look and of the first one?"""
-    return perplexity < SPLIT <= first
-
-
-def smooth(agreement: np.ndarray) -> np.ndarray:
-    """What states are compared by, from the agreement at each look so far: the mean of the last few."""
-    return np.array([agreement[max(0, i + 1 - LOOKS) : i + 1].mean() for i in range(len(agreement))])
-
-
-def due(training: Training) -> bool:
-    """Is it time for a look?"""
-    step, last = training.step, training.current.steps
-    return training.current.name == "joint" and (step % EVERY == 0 or step == last)
-
-
-class KeepBest(Callback):
-    """Looks at the state every few joint steps, without labels, and leaves the best one in the network at the end.
-
-    The network has a `kept` (a `Kept`). `look` gives two numbers of the network as it is: the agreement of neighbours
-    on their labels, by whose mean over a few looks states are compared, and the perplexity of the coefficients, in
-    clusters of average size. Perplexity falls while clusters form. Once a row is expressed by fewer rows than a cluster
-    has, training only splits clusters, and is over; unless it began there.
+    Parameters
+    ----------
+    evaluate : callable
+        Returns two numbers for the network as it is: the agreement of neighbours on their labels, by which weights are
+        compared, and the perplexity of the coefficients, in clusters of average size.
+    network : torch.nn.Module
+        The network that is trained.
+    rules : StoppingRules
+        When to evaluate, and what the numbers mean.
     """
 
     columns = ("agreement", "perplexity")
 
-    def __init__(self, look: Callable[[], tuple[float, float]]):
-        self.look = look
+    def __init__(self, evaluate: Callable[[], tuple[float, float]], network: nn.Module, rules: StoppingRules = RULES):
+        self.evaluate, self.rules = evaluate, rules
+        self.state = self.best = BestWeights(network)
 
-    def enough(self, training: Training) -> bool:
-        return training.current.name == "joint" and bool(self._kept(training).over)
+    def ends_phase(self, training: Training) -> bool:
+        return training.current.name == "joint" and bool(self.best.ended)
 
     def on_step(self, training: Training) -> None:
-        if not due(training):
+        if not self.rules.is_due(training):
             return
-        step = training.step
-        seen = torch.tensor(self.look())
-        ranks.broadcast(seen)  # one rank's rounding must not keep another state than the others'
+        values = torch.tensor(self.evaluate())
+        ranks.broadcast(values)  # all ranks must keep the same weights, whatever their rounding
         training.network.train()
-        agreement, perplexity = seen.tolist()
+        agreement, perplexity = values.tolist()
         training.history.annotate(agreement=agreement, perplexity=perplexity)
-        kept = self._kept(training)
-        if kept.perplexity.isnan():
-            kept.perplexity.fill_(perplexity)
-        kept.over.fill_(split(perplexity, float(kept.perplexity)))
-        looks = training.history.columns()["agreement"]
-        score = float(smooth(looks[np.isfinite(looks)])[-1])
-        if score > kept.score and not kept.over:
-            kept.take(training.network, score, step)
+        best = self.best
+        if best.first_perplexity.isnan():
+            best.first_perplexity.fill_(perplexity)
+        best.ended.fill_(self.rules.splits_clusters(perplexity, float(best.first_perplexity)))
+        column = training.history.columns()["agreement"]
+        score = float(self.rules.smooth(column[np.isfinite(column)])[-1])
+        if score > best.score and not best.ended:
+            best.copy_from(training.network, score, training.step)
 
     def on_end(self, training: Training) -> None:
-        if self._kept(training).step:
-            self._kept(training).put_back(training.network)
-
-    @staticmethod
-    def _kept(training: Training) -> Kept:
-        kept = training.network.kept
-        assert isinstance(kept, Kept)
-        return kept
+        if self.best.step:
+            self.best.copy_to(training.network)
 
 
-class Settling(nn.Module):
-    """The labels of the last look, and for how many looks they have hardly changed. A checkpoint has both."""
+class LabelConvergence(nn.Module):
+    """The labels of the last evaluation, and for how many evaluations they have not changed: a checkpoint has both."""
 
     labels: Tensor
-    calm: Tensor
+    n_unchanged: Tensor
 
-    def __init__(self, n_watched: int):
+    def __init__(self, n_rows: int):
         super().__init__()
-        self.register_buffer("labels", torch.full((n_watched,), -1))
-        self.register_buffer("calm", torch.tensor(0))
+        self.register_buffer("labels", torch.full((n_rows,), -1))
+        self.register_buffer("n_unchanged", torch.tensor(0))
 
 
-class EndSettled(Callback):
-    """Ends the joint phase once the labels of the watched rows have settled: what follows does not improve them.
+class StopWhenConverged(Callback):
+    """Ends the joint phase once labels no longer change: further training does not improve them.
 
-    The network has a `kept` (a `Settling`). `look` gives the labels of the network as it is.
+    Parameters
+    ----------
+    evaluate : callable
+        Returns the labels of some rows, always the same ones, by the network as it is.
+    n_rows : int
+        Number of these rows.
+    rules : StoppingRules
+        When to evaluate, and when labels count as unchanged.
     """
 
     columns = ("stability",)
 
-    def __init__(self, look: Callable[[], np.ndarray]):
-        self.look = look
+    def __init__(self, evaluate: Callable[[], np.ndarray], n_rows: int, rules: StoppingRules = RULES):
+        self.evaluate, self.rules = evaluate, rules
+        self.state = self.convergence = LabelConvergence(n_rows)
 
-    def enough(self, training: Training) -> bool:
-        return training.current.name == "joint" and bool(self._kept(training).calm >= CALM)
+    def ends_phase(self, training: Training) -> bool:
+        return training.current.name == "joint" and bool(self.convergence.n_unchanged >= self.rules.n_unchanged)
 
     def on_step(self, training: Training) -> None:
-        if not due(training):
+        if not self.rules.is_due(training):
             return
-        labels = torch.from_numpy(self.look()).to(self._kept(training).labels)
+        seen = self.convergence
+        labels = torch.from_numpy(self.evaluate()).to(seen.labels)
         ranks.broadcast(labels)
         training.network.train()
-        kept = self._kept(training)
-        if (kept.labels >= 0).all():
-            stability = metrics.nmi(kept.labels.cpu().numpy(), labels.cpu().numpy())
+        if (seen.labels >= 0).all():
+            stability = metrics.nmi(seen.labels.cpu().numpy(), labels.cpu().numpy())
             training.history.annotate(stability=stability)
-            kept.calm.fill_(int(kept.calm) + 1 if stability >= SETTLED else 0)
-        kept.labels.copy_(labels)
+            seen.n_unchanged.fill_(int(seen.n_unchanged) + 1 if stability >= self.rules.same_labels else 0)
+        seen.labels.copy_(labels)
 
-    @staticmethod
-    def _kept(training: Training) -> Settling:
-        kept = training.network.kept
-        assert isinstance(kept, Settling)
-        return kept
+
+def _weights(network: nn.Module) -> list[Tensor]:
+    """Weights and the statistics of batch normalisation."""
+    return [part for part in network.state_dict(keep_vars=True).values() if part.is_floating_point()]
+
+
+def _flat_weights(network: nn.Module) -> Tensor:
+    """A copy of all weights in one vector."""
+    return torch.cat([part.detach().flatten() for part in _weights(network)])
