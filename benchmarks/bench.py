@@ -13,6 +13,7 @@ import os
 import platform
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,11 @@ from prodsc import files
 
 KEPT = Path(__file__).parents[1] / "docs" / "bench.json"
 PAGE = KEPT.with_suffix(".md")
-HEAD = """# Speed, measured
+HEAD = """# Measured speed
 
-Made by `make bench` (`benchmarks/bench.py`); do not edit by hand. One thread, processor seconds; a ratio compares two
-things measured in the same process, in turn. What the rows mean and what was tried: [scale.md](scale.md).
+Made by `make bench` (`benchmarks/bench.py`) from `bench.json`; do not edit by hand. One thread,
+processor seconds. A ratio compares two things measured in turn in the same process.
+[scale.md](scale.md) explains the measurements.
 """
 
 
@@ -158,11 +160,12 @@ def measured(name: str) -> list[Row]:
 
 
 def page(kept: dict[str, dict[str, object]]) -> str:
-    lines = [HEAD, "| what | measured | aim | met | when |", "|---|---|---|---|---|"]
+    lines = [HEAD]
     for name in MEASUREMENTS:
         for row in map(Row._make, kept.get(name, {}).get("rows", [])):  # type: ignore[attr-defined]
-            met = "yes" if row.met else "**no**"
-            lines.append(f"| {row.name} | {row.measured} | {row.aim} | {met} | {kept[name]['when']} |")
+            met = "met" if row.met else "**not met**"
+            text = f"- {row.name}: **{row.measured}** (aim {row.aim}: {met}; {kept[name]['when']})"
+            lines.append(textwrap.fill(text, 100, subsequent_indent="  "))
     machines = sorted({str(entry["machine"]) for entry in kept.values()})
     return "\n".join([*lines, "", "Machine: " + "; ".join(machines) + ".", ""])
 

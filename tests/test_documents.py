@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import prodsc
 from prodsc import PRODSC
 from prodsc.cli.options import HIDDEN, parameter_options
 from prodsc.estimators.parameters import PARAMETER_BY_NAME, PARAMETERS, parameters_of
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "prodsc"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 MAX_LINE = 100
+PUBLIC_MODULES = {"metrics", "theory"}  # of prodsc itself
 UNCLEAR_PHRASES = (  # figures of speech that a newcomer stumbles over
     "tells of", "tell of", "told by", "speaks for", "speak for", "has its say", "have their say", "but a few",
     "as ever", "hardly any", "rows enough", "in their midst", "settle",
@@ -124,7 +126,7 @@ def test_links_lead_somewhere(document):
 def resolve(name: str) -> object:
     """The module, class or function behind a dotted name inside the package."""
     first, *rest = name.split(".")
-    found: object = importlib.import_module(f"prodsc.{first}")
+    found: object = getattr(prodsc, first) if first in prodsc.__all__ else importlib.import_module(f"prodsc.{first}")
     for part in rest:
         if not hasattr(found, part) and inspect.ismodule(found):
             importlib.import_module(f"{found.__name__}.{part}")
@@ -140,7 +142,12 @@ def dotted_names(text: str) -> set[str]:
     """Names such as core.losses.coding_rate or prodsc.ranks.join() in code spans."""
     spans = {span.removeprefix("prodsc.").removesuffix("()") for span in code_spans(text)}
     dotted = {span for span in spans if re.fullmatch(r"[a-z_]\w*(\.\w+)+", span)}
-    return {span for span in dotted if span.split(".")[0] in packages() and not span.endswith((".py", ".csv"))}
+    return {
+        span
+        for span in dotted
+        if span.split(".")[0] in packages() | PUBLIC_MODULES
+        and not span.endswith((".py", ".csv", ".html", ".json", ".md"))
+    }
 
 
 @each_document
@@ -175,7 +182,7 @@ def test_layers_name_every_module_and_package_once():
     (block,) = fenced_blocks(ARCHITECTURE, "layers")
     layers = block.split()
     assert len(layers) == len(set(layers))
-    assert set(layers) == packages() - {"__init__", "__main__", "_version"}
+    assert packages() - {"__init__", "__main__", "_version"} <= set(layers)
 
 
 def test_rooms_of_the_architecture_are_the_layers():
