@@ -20,8 +20,7 @@ from sklearn.datasets import load_digits
 
 from prodsc import PRODSC
 from prodsc.core import metrics
-from prodsc.core.graph import GramKernel, spectral_labels, spectral_partition
-from prodsc.core.graph.affinity import neighbour_graph
+from prodsc.core.graph import GramKernel, neighbour_graph, spectral_labels, spectral_partition
 from prodsc.pro_dsc.defaults import telling_for
 
 SETS = ("subspaces", "digits", "cifar10_efflite0", "mnist", "har_hapt561")

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from prodsc import PRODSC
 from prodsc.core import metrics
-from prodsc.core.graph.partition import posterior
+from prodsc.core.graph import posterior
 from prodsc.report.fit_figures import reliability
 
 

@@ -15,9 +15,9 @@ import torch
 from torch.nn.functional import normalize
 
 from prodsc import load_dataset
+from prodsc.core.graph import leading_eigenvectors
 from prodsc.core.graph.neighbours import nearest_neighbours
-from prodsc.core.graph.number import FOUND, MOST, ROWS_PER_CLUSTER, KCurve, graph_within
-from prodsc.core.graph.partition import leading_eigenvectors
+from prodsc.core.graph.number import OPTIONS, KCurve, graph_within
 from prodsc.pro_dsc.number import SAMPLE, estimate_k
 
 TUNED = ("digits", "cifar10-efflite0", "coil100", "flowers-efflite0", "blobs-12", "gaussian-20", "uniform-2")
@@ -48,8 +48,8 @@ def widest_gap(X: np.ndarray) -> int:
     """k before the widest gap of the eigenvalues of the graph that the rule uses, on at most 2,000 rows."""
     rng = np.random.default_rng(0)
     points = torch.from_numpy(np.asarray(X[np.sort(rng.permutation(len(X))[:2000])], dtype=np.float32))
-    graph = graph_within(nearest_neighbours(normalize(points), FOUND).numpy(), np.arange(len(points)))
-    most = min(MOST, len(points) // ROWS_PER_CLUSTER)
+    graph = graph_within(nearest_neighbours(normalize(points), OPTIONS.n_searched).numpy(), np.arange(len(points)))
+    most = min(OPTIONS.max_k, len(points) // OPTIONS.min_rows_per_cluster)
     values = leading_eigenvectors(graph, most + 1, 1e-6)[1].numpy()
     gaps = -np.diff(np.sort(values)[::-1])
     return int(np.argmax(gaps[1:]) + 2)
@@ -63,8 +63,8 @@ def line(name: str) -> str:
     others = ", ".join(str(k) for k in curve.near if k != curve.k) if curve.clear else ""
     found = f"**{curve.k}**" if curve.clear else f"no clear k ({curve.k})"
     cells = [
-        name, f"{min(len(X), SAMPLE):,}", true, found, others or "-", f"{max(curve.scores):.2f}", f"{curve.beside:.2f}",
-        str(widest_gap(X)), f"{took:.0f}",
+        name, f"{min(len(X), SAMPLE):,}", true, found, others or "-", f"{max(curve.scores):.2f}",
+        f"{curve.null_score:.2f}", str(widest_gap(X)), f"{took:.0f}",
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 

@@ -1,9 +1,13 @@
-"""Names for the tensors that travel through the package. Code works with rows: Z is n x d."""
+"""Names for tensors and matrices. Points are rows: Z is n x d."""
 
+from typing import TypeAlias
+
+import scipy.sparse
 from jaxtyping import Float
 from torch import Tensor
 
-Rows = Float[Tensor, "n d"]  # one point a row
+Rows = Float[Tensor, "n d"]  # one point per row
 Square = Float[Tensor, "n n"]
 Affinity = Float[Tensor, "n n"]  # non-negative, symmetric
 Scalar = Float[Tensor, ""]
+SparseMatrix: TypeAlias = scipy.sparse.csr_array | scipy.sparse.csc_array

@@ -27,11 +27,10 @@ def test_largest_is_descending():
     np.testing.assert_allclose(values, np.linalg.eigvalsh(M.numpy())[::-1][:4], atol=1e-9)
 
 
-def test_falls_back_when_lanczos_stalls(monkeypatch):
-    monkeypatch.setattr(linalg, "LANCZOS_RESTARTS", 1)
+def test_falls_back_when_lanczos_stalls():
     M = symmetric(400, dtype=torch.float32)
-    assert linalg._lanczos(M, 10) is None  # it does stall, so what follows is LAPACK's answer
-    values, _ = linalg.smallest_eigenvectors(M, 10)
+    assert linalg._lanczos(M, 10, restarts=1) is None  # it does stall, so what follows is LAPACK's answer
+    values, _ = linalg.smallest_eigenvectors(M, 10, limits=linalg.EigenLimits(lanczos_restarts=1))
     np.testing.assert_allclose(values, np.linalg.eigvalsh(M.double().numpy())[:10], atol=1e-3)
 
 
@@ -124,12 +123,10 @@ def test_a_start_is_refined(monkeypatch, dtype):
     assert torch.trace(Q.T @ L @ Q) > 1.05 * values.sum()  # the start itself was not good enough
 
 
-def test_a_tight_refinement_finds_the_eigenvectors(monkeypatch):
-    monkeypatch.setattr(linalg, "REFINED", 1e-7)
-    monkeypatch.setattr(linalg, "REFINEMENTS", 100)
+def test_a_tight_refinement_finds_the_eigenvectors():
     L = blocks()
     values, U = linalg.smallest_eigenvectors(L, 8)
-    refined, V = linalg._lobpcg(L, near(U, by=1.0))
+    refined, V = linalg._lobpcg(L, near(U, by=1.0), linalg.EigenLimits(refined=1e-7, refinements=100))
     np.testing.assert_allclose(refined, values, atol=1e-8)
     np.testing.assert_allclose(np.linalg.svd((U.T @ V).numpy())[1], 1, atol=1e-8)
 
@@ -137,7 +134,7 @@ def test_a_tight_refinement_finds_the_eigenvectors(monkeypatch):
 def test_a_poor_start_is_not_used():
     M = symmetric(400)  # no gap to speak of
     start = torch.from_numpy(np.random.default_rng(1).standard_normal((400, 10)))
-    assert linalg._lobpcg(M, start) is None
+    assert linalg._lobpcg(M, start, linalg.LIMITS) is None
     values, _ = linalg.smallest_eigenvectors(M, 10, start=start)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(M.numpy())[:10], atol=1e-8)
 

@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from prodsc import PRODSC
-from prodsc.core.graph import Sharpened
+from prodsc.core.graph import PowerKernel
 from prodsc.core.metrics import accuracy
 from prodsc.core.self_expression import perplexity
 from prodsc.errors import ParameterError
@@ -92,7 +92,7 @@ def test_more_clusters_have_more_landmarks(k, rows, near, telling) -> None:
 
 @pytest.mark.parametrize("better", [1.0, 2.0])
 def test_power_of_neighbours_by_their_eigengap(better, monkeypatch) -> None:
-    def gap(kernel: Sharpened, k: int) -> float:
+    def gap(kernel: PowerKernel, k: int) -> float:
         assert k == 3
         return float(kernel.power == better)
 

@@ -11,8 +11,7 @@ from prodsc.baselines.cpp import CPP
 from prodsc.baselines.mlc import MLC
 from prodsc.cli import main
 from prodsc.core import metrics
-from prodsc.core.graph import GramKernel, Known, spectral_partition
-from prodsc.core.graph.partition import seeded_kmeans
+from prodsc.core.graph import GramKernel, LandmarkConstraints, seeded_kmeans, spectral_partition
 from prodsc.core.self_expression import self_expression
 from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.training import Callback
@@ -145,7 +144,7 @@ def test_links_act_among_landmarks():
     truth = np.array([0, 1, 0, 1])[y]
     R = torch.from_numpy(np.where(truth[:, None] == truth, 1, -1).astype(np.int8)).fill_diagonal_(0)
     R[:, ::3] = R[::3] = 0  # a third is not known
-    known = Known(R, np.full(120, -1))
+    known = LandmarkConstraints(R, np.full(120, -1))
     found = spectral_partition(GramKernel(Y), 2, 10, 0, known).labels(Y)
     assert metrics.scores(truth, found)["ACC"] > 0.95
 

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from torch import Tensor, nn
 
 from prodsc.core import losses
-from prodsc.core.graph.partition import kmeans
+from prodsc.core.graph import kmeans
 from prodsc.core.linalg import largest_eigenvectors
 from prodsc.core.losses import Objective, Term
 from prodsc.estimators.capabilities import Capability

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from prodsc.core.graph import largest_first
-from prodsc.core.graph.partition import kmeans
+from prodsc.core.graph import kmeans, largest_first
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability
 from prodsc.sources.rows import RowReader

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from prodsc import files
 from prodsc.core.graph import spectral_labels
-from prodsc.core.graph.affinity import SparseMatrix, symmetrised, symmetrised_sparse
+from prodsc.core.graph.affinity import symmetrised, symmetrised_sparse
 from prodsc.core.self_expression.sparse import blocks
 from prodsc.errors import InputError
 from prodsc.estimators import model_file
@@ -22,7 +22,7 @@ from prodsc.progress import track
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
-from prodsc.types import Affinity, Rows, Square
+from prodsc.types import Affinity, Rows, SparseMatrix, Square
 
 MAX_BYTES = 4 * 2**30  # of all matrices of N x N that live at once
 PARTS = ("data", "indices", "indptr")  # of a sparse matrix

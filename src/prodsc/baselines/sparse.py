@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from prodsc.baselines.self_expressive import SelfExpressive
-from prodsc.core.graph.affinity import SparseMatrix, neighbours_of_codes, symmetrised_sparse
+from prodsc.core.graph.affinity import code_graph, symmetrised_sparse
 from prodsc.core.self_expression.elastic_net import TOLERANCE, ElasticNets, point_gammas
 from prodsc.core.self_expression.omp import omp
 from prodsc.core.self_expression.sparse import sparse_coefficients
-from prodsc.types import Rows
+from prodsc.types import Rows, SparseMatrix
 
 
 class SSCOMP(SelfExpressive):
@@ -101,7 +101,7 @@ class EnSC(_ElasticNet):
         self.verbose = verbose
 
     def _affinity(self, C: SparseMatrix) -> SparseMatrix:
-        return neighbours_of_codes(C, self.n_neighbors) if self.code_graph == "neighbours" else symmetrised_sparse(C)
+        return code_graph(C, self.n_neighbors) if self.code_graph == "neighbours" else symmetrised_sparse(C)
 
 
 class SSC(_ElasticNet):

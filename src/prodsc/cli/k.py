@@ -43,7 +43,7 @@ def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | N
     click.echo(f"{'k':>5} {'score, bits':>12} {'agreement':>10} {'one cloud':>10}")
     for number, score, agreement, reference in best:
         click.echo(f"{number:>5} {score:>12.2f} {agreement:>10.0%} {reference:>10.2f}")
-    click.echo(curve.words())
+    click.echo(curve.summary())
     if out is not None:
         from prodsc.report.fit_figures import k_curve  # matplotlib is slow to import, and needed only here
         from prodsc.report.save import save_figure

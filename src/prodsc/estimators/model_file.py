@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from prodsc import files
 from prodsc._version import __version__
-from prodsc.core.graph import Expression, Kernel, Partition
+from prodsc.core.graph import Kernel, OutlierModel, Partition
 from prodsc.errors import ModelFileError, ParameterError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def restore_partition(
     return Partition(kernel(parts.pop("landmarks")), **parts, variance=facts["variance"], inertia=facts["inertia"])
 
 
-def expression_state(expression: Expression | None) -> dict[str, Tensor]:
+def expression_state(expression: OutlierModel | None) -> dict[str, Tensor]:
     if expression is None:
         return {}
     return {
@@ -146,8 +146,8 @@ def expression_state(expression: Expression | None) -> dict[str, Tensor]:
 
 
 def restore_expression(
-    make: Callable[[Tensor, Tensor, np.ndarray], Expression], tensors: dict[str, Tensor], device: torch.device
-) -> Expression | None:
+    make: Callable[[Tensor, Tensor, np.ndarray], OutlierModel], tensors: dict[str, Tensor], device: torch.device
+) -> OutlierModel | None:
     parts = under("expression", tensors)  # none in a model saved before there were outlier scores
     return make(parts["Y"].to(device), parts["Z"].to(device), parts["quantiles"].numpy()) if parts else None
 

@@ -161,7 +161,7 @@ def _limits(model: Any, array: np.ndarray) -> list[str]:
 def _about_k(model: Any) -> str:
     curve = getattr(model, "k_curve_", None)
     if curve is not None:
-        return f"The number of clusters, {model.n_clusters_}, was estimated from the data ({curve.words()})"
+        return f"The number of clusters, {model.n_clusters_}, was estimated from the data ({curve.summary()})"
     return f"The number of clusters, {model.n_clusters_}, was chosen by a person and not found in the data."
 
 

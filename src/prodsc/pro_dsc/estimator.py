@@ -192,7 +192,7 @@ class PRODSC(Labelling):
         self.k_curve_ = curve = k_of_rows(self._rows(array))
         if not curve.clear:
             raise InputError(
-                f"n_clusters='auto': {curve.words()} Give a number, for example "
+                f"n_clusters='auto': {curve.summary()} Give a number, for example "
                 f"{' or '.join(map(str, curve.near[:3]))}; `prodsc k` or prodsc.estimate_k(X) shows the curve."
             )
         k = torch.tensor(curve.k)

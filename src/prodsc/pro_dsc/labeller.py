@@ -15,19 +15,19 @@ from torch import Tensor
 from prodsc import ranks
 from prodsc.core.graph import (
     CoefficientKernel,
-    Expression,
     GramKernel,
     Kernel,
-    Known,
+    LandmarkConstraints,
     NeighbourKernel,
+    OutlierModel,
     Partition,
-    Sharpened,
-    calibrated,
+    PowerKernel,
+    calibrate,
     eigengap,
-    expressing,
     nearest_neighbours,
     neighbour_agreement,
-    quantiles,
+    residual_quantiles,
+    sample_dictionary,
     spectral_partition,
 )
 from prodsc.core.graph.number import KCurve
@@ -85,11 +85,11 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         some = landmarks[::every]
 
         def labels(power: float) -> np.ndarray:
-            return spectral_partition(Sharpened(GramKernel(some), power), k, self.n_init, self.seed_).labels(some)
+            return spectral_partition(PowerKernel(GramKernel(some), power), k, self.n_init, self.seed_).labels(some)
 
         if p.label_affinity == "neighbours" and 2 * k <= len(landmarks):
             kernel = self._plain_kernel(landmarks)
-            gaps = {power: eigengap(Sharpened(kernel, power), k) for power in (1.0, SQUARED)}
+            gaps = {power: eigengap(PowerKernel(kernel, power), k) for power in (1.0, SQUARED)}
             self._agreed("power", max(gaps, key=gaps.__getitem__))
         elif p.label_affinity == "gram" and len(some) >= ROWS_TO_TELL * k:
             X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[::every])])
@@ -120,12 +120,12 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         partition = self._partition(Y, chosen)
         ranks.broadcast(partition.degrees, partition.directions, partition.centres)
         self.partition_ = partition = self._calibrated(partition, rows, chosen, Y)
-        some = expressing(len(Y), self.seed_)
+        some = sample_dictionary(len(Y), self.seed_)
         self.expression_ = self._expression(Y[some], Z[some], np.zeros(0))
         labels, confidence, residuals = (np.concatenate(p) for p in zip(*self._labelled(rows, True), strict=True))
         self.partition_, self.labels_ = partition.ordered(labels)
         self.confidence_ = confidence
-        self.expression_ = replace(self.expression_, quantiles=quantiles(residuals))
+        self.expression_ = replace(self.expression_, quantiles=residual_quantiles(residuals))
         self.outlier_score_ = self.expression_.scores(residuals)
 
     def _partition(self, Y: Tensor, chosen: np.ndarray) -> Partition:
@@ -150,7 +150,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         Y = landmarks[torch.from_numpy(some)]
         agreement = torch.tensor(neighbour_agreement(X, partition.labels(Y)), dtype=torch.float64)
         ranks.broadcast(agreement)
-        return calibrated(partition, Y, float(agreement))
+        return calibrate(partition, Y, float(agreement))
 
     def _chosen(self, n_rows: int) -> np.ndarray:
         """The rows that are clustered, ascending: all, or as many as may be, known ones first."""
@@ -165,10 +165,10 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
             chosen = np.concatenate([known, chosen[~np.isin(chosen, known)]])[:most]
         return np.sort(chosen)
 
-    def _known(self, chosen: np.ndarray) -> Known | None:
+    def _known(self, chosen: np.ndarray) -> LandmarkConstraints | None:
         if self._links is None:
             return None
-        return Known(self._relation(chosen), self._links.among(chosen).codes(len(chosen)))
+        return LandmarkConstraints(self._relation(chosen), self._links.among(chosen).codes(len(chosen)))
 
     def _relation(self, rows: np.ndarray) -> Tensor:
         """What is known of the pairs of these rows."""
@@ -177,7 +177,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
 
     def _kernel(self, landmarks: Tensor) -> Kernel:
         kernel, power = self._plain_kernel(landmarks), self.settings_.power
-        return kernel if power == 1 else Sharpened(kernel, power)
+        return kernel if power == 1 else PowerKernel(kernel, power)
 
     def _plain_kernel(self, landmarks: Tensor) -> Kernel:
         """Not sharpened: looks during training see too few rows for that."""
@@ -193,8 +193,8 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
             landmarks, self.settings_.eta, 1 if self.settings_.normaliser == "softmax" else self.settings_.half_steps
         )
 
-    def _expression(self, Y: Tensor, Z: Tensor, quantiles: np.ndarray) -> Expression:
-        return Expression(self._coefficient_kernel(Y), Z, self.settings_.coefficient_form, quantiles)
+    def _expression(self, Y: Tensor, Z: Tensor, quantiles: np.ndarray) -> OutlierModel:
+        return OutlierModel(self._coefficient_kernel(Y), Z, self.settings_.coefficient_form, quantiles)
 
     # ---- use ----------------------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer
         tensors, facts = super()._state()
         of_partition, about_partition = model_file.partition_state(self.partition_)
         of_expression = model_file.expression_state(self.expression_)
-        curve = None if self.k_curve_ is None else self.k_curve_.plain()
+        curve = None if self.k_curve_ is None else self.k_curve_.to_dict()
         more = {
             "gamma": self.gamma_,
             "settled": self.settled_,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from prodsc.core.graph import nearest_neighbours, nearest_of, strongest_directions
+from prodsc.core.graph import leading_directions, nearest_among, nearest_neighbours
 from prodsc.random import Stream, generator, sorted_subset
 from prodsc.sources.rows import RowReader
 from prodsc.sources.stored import StoredRows
@@ -45,7 +45,7 @@ class Views:
             most = max(2, min(SOME, room))
             self.places = sorted_subset(len(rows), most, seed, Stream.NEIGHBOUR_POOL)
         self.pool = read(rows.chunks(self.places))
-        self.directions = strongest_directions(self.pool.flatten(1), DIRECTIONS)
+        self.directions = leading_directions(self.pool.flatten(1), DIRECTIONS)
         self.points = self.points_of(self.pool)
         self.most = min(max(1, round(n_neighbors * len(self.places) / len(rows))), len(self.places) - 1)
         self.table = nearest_neighbours(self.points, self.most) if all_of_them else None
@@ -60,7 +60,7 @@ class Views:
         else:
             where = np.searchsorted(self.places, numbers).clip(max=len(self.places) - 1)
             own = np.where(self.places[where] == numbers, where, -1)
-            found = nearest_of(self.points_of(X), self.points, self.most, torch.from_numpy(own).to(X.device))
+            found = nearest_among(self.points_of(X), self.points, self.most, torch.from_numpy(own).to(X.device))
         rank = torch.from_numpy(chosen).to(found.device)
         near = self.pool[found.gather(1, rank.clamp_min(0)[:, None])[:, 0]]
         near[rank < 0] = X[rank < 0]

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prodsc.core.graph.number import LEAST_ROWS, ROWS_PER_CLUSTER, KCurve, Watch, k_curve
+from prodsc.core.graph.number import OPTIONS, KCurve, k_curve
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
+from prodsc.progress import ProgressFunction
 from prodsc.random import sorted_subset
 from prodsc.sources.checks import check_values
 from prodsc.sources.rows import RowReader, as_array, check_shape
@@ -23,7 +24,7 @@ def estimate_k(
     at_most: int | None = None,
     scaling: str = "unit",
     random_state: int = 0,
-    watch: Watch = lambda done, total: None,
+    watch: ProgressFunction = lambda done, total: None,
 ) -> KCurve:
     """How many clusters do the rows of X have? `k` of the result is the best number, `clear` whether it is an answer.
 
@@ -45,17 +46,17 @@ def k_of_rows(
     at_least: int = 2,
     at_most: int | None = None,
     seed: int = 0,
-    watch: Watch = lambda done, total: None,
+    watch: ProgressFunction = lambda done, total: None,
 ) -> KCurve:
-    n = len(rows)
-    if n < LEAST_ROWS:
-        raise InputError(f"X has {n} rows; to estimate n_clusters takes at least {LEAST_ROWS}. Give a number instead.")
-    if at_least > n // ROWS_PER_CLUSTER:
+    n, least, per_cluster = len(rows), OPTIONS.min_rows, OPTIONS.min_rows_per_cluster
+    if n < least:
+        raise InputError(f"X has {n} rows; to estimate n_clusters takes at least {least}. Give a number instead.")
+    if at_least > n // per_cluster:
         raise ParameterError(
-            f"at_least={at_least} clusters of {n} rows leave fewer than {ROWS_PER_CLUSTER} to a cluster, too few to "
-            "tell. Ask for fewer clusters."
+            f"at_least={at_least} clusters of {n} rows leave fewer than {per_cluster} to a cluster, too few to tell. "
+            "Ask for fewer clusters."
         )
-    return k_curve(_sampled(rows, max(SAMPLE, 2 * ROWS_PER_CLUSTER * (at_most or 0))), at_least, at_most, seed, watch)
+    return k_curve(_sampled(rows, max(SAMPLE, 2 * per_cluster * (at_most or 0))), at_least, at_most, seed, watch)
 
 
 def _sampled(rows: RowReader, most: int) -> Tensor:

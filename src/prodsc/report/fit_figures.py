@@ -229,7 +229,7 @@ def k_curve(curve: KCurve) -> Figure:
             f"{curve.rows:,} rows; two random shares of them are clustered for each k. The highest point is the\n"
             "answer when it is well above the dashed line; points nearly as high are as good.",
         )
-        figure.set_label(f"Score and agreement for {len(ks)} numbers of clusters; {curve.words()}")
+        figure.set_label(f"Score and agreement for {len(ks)} numbers of clusters; {curve.summary()}")
     return figure
 
 

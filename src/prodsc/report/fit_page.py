@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodsc.core import metrics
-from prodsc.core.graph.partition import laplacian_eigenvalues
+from prodsc.core.graph import laplacian_eigenvalues
 from prodsc.paper.theory_figures import water_filling
 from prodsc.pro_dsc.diagnosis import Diagnosis, diagnose
 from prodsc.report import _parts as parts
@@ -205,7 +205,7 @@ def about_k(eigenvalues: np.ndarray, k: int) -> str:
 
 def _estimated(model: "PRODSC") -> list[Picture]:
     curve = getattr(model, "k_curve_", None)
-    return [] if curve is None else [Picture(fit_figures.k_curve(curve), "How k was chosen", curve.words())]
+    return [] if curve is None else [Picture(fit_figures.k_curve(curve), "How k was chosen", curve.summary())]
 
 
 def _kept(history: Mapping[str, Sequence[Any]]) -> list[Picture]:

@@ -164,7 +164,7 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
     if model.n_constant_features_:
         notes.append(f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and say nothing.")
     if model.k_curve_ is not None:
-        notes.append(f"n_clusters='auto' found {model.k_curve_.words()}")
+        notes.append(f"n_clusters='auto' found {model.k_curve_.summary()}")
     result = Result(
         request.out,
         np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),

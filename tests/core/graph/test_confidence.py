@@ -8,8 +8,7 @@ import torch
 
 from prodsc import PRODSC
 from prodsc.core import metrics
-from prodsc.core.graph import GramKernel, calibrated, neighbour_agreement, spectral_partition
-from prodsc.core.graph.confidence import NEIGHBOURS
+from prodsc.core.graph import GramKernel, calibrate, neighbour_agreement, spectral_partition
 from prodsc.report.fit_figures import reliability
 
 
@@ -23,7 +22,7 @@ def lines(noise, n=60, seed=0):
 def test_agreement_is_that_of_the_nearest():
     X, y = lines(0.5)
     S = (X @ X.T).fill_diagonal_(-2)
-    expected = np.mean([(y[S[i].argsort(descending=True)[:NEIGHBOURS]] == y[i]).mean() for i in range(len(y))])
+    expected = np.mean([(y[S[i].argsort(descending=True)[:20]] == y[i]).mean() for i in range(len(y))])
     assert neighbour_agreement(X, y) == pytest.approx(expected)
     assert neighbour_agreement(X, np.zeros_like(y)) == 1.0
     assert neighbour_agreement(X[:3], np.array([0, 0, 1])) == pytest.approx(1 / 3)
@@ -34,7 +33,7 @@ def test_labels_become_as_sure_as_neighbours_agree(agreement):
     Y, _ = lines(0.4)
     partition = spectral_partition(GramKernel(Y), 3, 5, 0)
     assert partition.probabilities(Y).max(1).mean() > 0.96
-    found = calibrated(partition, Y, agreement)
+    found = calibrate(partition, Y, agreement)
     proba = found.probabilities(Y)
     assert proba.max(1).mean() == pytest.approx(agreement, abs=2e-3)
     np.testing.assert_array_equal(proba.argmax(1), partition.labels(Y))
@@ -44,8 +43,8 @@ def test_labels_become_as_sure_as_neighbours_agree(agreement):
 def test_labels_never_become_surer():
     Y, _ = lines(0.4)
     partition = spectral_partition(GramKernel(Y), 3, 5, 0)
-    assert calibrated(partition, Y, 1.0) is partition
-    assert calibrated(partition, Y, 0.0).variance == pytest.approx(1e6 * partition.variance, rel=0.01)
+    assert calibrate(partition, Y, 1.0) is partition
+    assert calibrate(partition, Y, 0.0).variance == pytest.approx(1e6 * partition.variance, rel=0.01)
 
 
 def test_a_fit_is_calibrated_and_keeps_it(tmp_path):

@@ -9,16 +9,15 @@ import scipy.sparse
 import torch
 from sklearn.metrics import adjusted_mutual_info_score
 
+from prodsc.core.graph import cluster_qr, leading_eigenvectors
 from prodsc.core.graph.number import (
-    NEAREST,
+    OPTIONS,
     KCurve,
     candidates,
     graph_within,
     information,
     k_curve,
     one_gaussian,
-    separated,
-    vectors_by_piece,
 )
 
 
@@ -33,7 +32,7 @@ def test_plain_clusters_are_counted(k: int) -> None:
     curve = k_curve(blobs(k, 20 * k + 100))
     assert curve.clear
     assert curve.k == k
-    assert f"k = {k}" in curve.words()
+    assert f"k = {k}" in curve.summary()
 
 
 @pytest.mark.parametrize("width", [2, 8])
@@ -43,14 +42,14 @@ def test_one_cloud_has_no_clear_k(kind: str, width: int) -> None:
     X = rng.standard_normal((300, width)) if kind == "gaussian" else rng.uniform(0, 1, (300, width))
     curve = k_curve(torch.from_numpy(X).float())
     assert not curve.clear
-    assert "no clear k" in curve.words()
+    assert "no clear k" in curve.summary()
 
 
 def test_the_same_rows_give_the_same_curve() -> None:
     X = blobs(4, 160)
     curve = k_curve(X)
     assert k_curve(X) == curve
-    assert KCurve(**curve.plain()) == curve
+    assert KCurve(**curve.to_dict()) == curve
 
 
 def test_information_is_adjusted_mutual_information() -> None:
@@ -68,7 +67,7 @@ def test_information_is_adjusted_mutual_information() -> None:
 def _reference_graph(neighbours: np.ndarray, rows: np.ndarray) -> np.ndarray:
     W = np.zeros((len(rows), len(rows)))
     for i, row in enumerate(rows):
-        for j in [j for j in neighbours[row] if j in rows][:NEAREST]:
+        for j in [j for j in neighbours[row] if j in rows][: OPTIONS.n_neighbors]:
             W[i, list(rows).index(j)] += 1
     return (W + W.T) / 2
 
@@ -80,22 +79,29 @@ def test_graph_within_some_rows() -> None:
     np.testing.assert_array_equal(graph_within(neighbours, rows).toarray(), _reference_graph(neighbours, rows))
 
 
-def test_vectors_of_a_graph_in_equal_pieces() -> None:
+def test_vectors_of_a_graph_in_equal_components() -> None:
     block = np.ones((6, 6)) - np.eye(6)
     W = scipy.sparse.csr_array(scipy.linalg.block_diag(*[block] * 7))
-    U = vectors_by_piece(W, 9)
+    U = leading_eigenvectors(W, 9, OPTIONS.tolerance)[2].numpy()
     L = W.toarray() / 5
     np.testing.assert_allclose(U.T @ U, np.eye(9), atol=1e-8)
     np.testing.assert_allclose(np.diag(U.T @ L @ U), [1] * 7 + [-0.2] * 2, atol=1e-8)
 
 
-def test_separated_finds_blocks_whatever_the_rotation() -> None:
+def test_cluster_qr_finds_blocks_whatever_the_rotation() -> None:
     labels = np.repeat([0, 1, 2, 3], [5, 9, 20, 6])
     U = np.eye(4)[labels] / np.sqrt(np.bincount(labels))[labels][:, None]
     rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
-    found = separated(U @ rotation)
+    found = cluster_qr(U @ rotation)
     assert len(set(zip(labels, found, strict=True))) == 4
     assert len(set(found)) == 4
+
+
+def test_cluster_qr_is_that_of_scikit_learn() -> None:
+    reference = pytest.importorskip("sklearn.cluster._spectral").cluster_qr
+    for k in (2, 5, 9):
+        U = np.linalg.qr(np.random.default_rng(k).standard_normal((60, k)))[0]
+        np.testing.assert_array_equal(cluster_qr(U), reference(U))
 
 
 def test_one_gaussian_keeps_mean_and_covariance() -> None:
@@ -116,7 +122,7 @@ def test_candidates() -> None:
 def test_what_is_nearly_as_good_and_what_is_not_clear() -> None:
     curve = KCurve([2, 3, 4], [1.0, 1.96, 2.0], [0.9, 0.95, 0.97], [0.5, 1.0, 1.5], 100)
     assert (curve.k, curve.near, curve.clear) == (4, [4, 3], True)
-    assert "Nearly as good: 3" in curve.words()
+    assert "Nearly as good: 3" in curve.summary()
     assert not KCurve([2, 3], [1.0, 0.5], [0.9, 0.8], [0.5, 0.9], 100).clear, "one cloud reaches nearly as much near k"
     assert KCurve([2, 9], [1.0, 0.5], [0.9, 0.8], [0.5, 0.9], 100).clear, "what it reaches elsewhere says nothing"
     assert not KCurve([2, 3], [-1.0, -2.0], [0.5, 0.4], [-3.0, -3.0], 100).clear

@@ -7,8 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from prodsc import PRODSC
 from prodsc.cli import main
-from prodsc.core.graph import CoefficientKernel, Expression, expressing, quantiles
-from prodsc.core.graph.outliers import EXPRESSING
+from prodsc.core.graph import CoefficientKernel, OutlierModel, residual_quantiles, sample_dictionary
 from prodsc.core.self_expression import self_expression
 from prodsc.errors import ModelFileError
 
@@ -24,7 +23,7 @@ def unit(n, d, seed):
 def test_a_row_is_expressed_as_one_more_landmark(form, half_steps):
     """For a landmark its column of C among them, exactly; for a new row nearly its column with it at the end."""
     Y, Z = unit(30, 5, 0), unit(30, 5, 1)
-    found = Expression(CoefficientKernel(Y, 0.2, half_steps), Z, form, np.zeros(0))
+    found = OutlierModel(CoefficientKernel(Y, 0.2, half_steps), Z, form, np.zeros(0))
     C = self_expression(Y, 0.2, "sinkhorn", half_steps, form).C
     torch.testing.assert_close(found.residuals(Y, Z), (Z - C.T @ Z).norm(dim=1))
     y, z = unit(1, 5, 2), unit(1, 5, 3)
@@ -36,18 +35,20 @@ def test_a_row_is_expressed_as_one_more_landmark(form, half_steps):
 
 def test_scores_are_shares_of_training_rows():
     residuals = np.random.default_rng(0).gamma(2.0, size=500)
-    found = Expression(CoefficientKernel(unit(3, 2, 0), 0.2, 1), unit(3, 2, 1), "symmetric", quantiles(residuals))
+    found = OutlierModel(
+        CoefficientKernel(unit(3, 2, 0), 0.2, 1), unit(3, 2, 1), "symmetric", residual_quantiles(residuals)
+    )
     expected = np.array([(residuals < r).mean() for r in residuals])
     np.testing.assert_allclose(found.scores(residuals), expected, atol=0.01)
     assert found.scores(np.array([-1.0, residuals.max() + 1])).tolist() == [0.0, 1.0]
 
 
 def test_a_sample_of_the_landmarks_expresses():
-    assert expressing(EXPRESSING, 0).tolist() == list(range(EXPRESSING))
-    some = expressing(3 * EXPRESSING, 0)
-    assert len(set(some.tolist())) == EXPRESSING
+    assert sample_dictionary(1024, 0).tolist() == list(range(1024))
+    some = sample_dictionary(3 * 1024, 0)
+    assert len(set(some.tolist())) == 1024
     assert (some.diff() > 0).all()
-    assert expressing(3 * EXPRESSING, 1).tolist() != some.tolist()
+    assert sample_dictionary(3 * 1024, 1).tolist() != some.tolist()
 
 
 @pytest.fixture(scope="module")

@@ -1,36 +1,46 @@
-"""LABELS: affinities of rows with landmarks, spectral clustering of the landmarks, labels for every other row."""
+"""Graphs: affinities of rows with landmarks, spectral clustering of the landmarks, labels for every other row."""
 
-from prodsc.core.graph.confidence import calibrated, neighbour_agreement
-from prodsc.core.graph.kernels import CoefficientKernel, GramKernel, Kernel, NeighbourKernel, Sharpened
-from prodsc.core.graph.neighbours import nearest_neighbours, nearest_of, strongest_directions
-from prodsc.core.graph.outliers import Expression, expressing, quantiles
-from prodsc.core.graph.partition import (
-    Known,
-    Partition,
-    eigengap,
-    largest_first,
-    spectral_labels,
-    spectral_partition,
+from prodsc.core.graph.confidence import calibrate, neighbour_agreement
+from prodsc.core.graph.constraints import LandmarkConstraints
+from prodsc.core.graph.eigen import cluster_qr, eigengap, laplacian_eigenvalues, leading_eigenvectors
+from prodsc.core.graph.kernels import CoefficientKernel, GramKernel, Kernel, NeighbourKernel, PowerKernel
+from prodsc.core.graph.kmeans import kmeans, seeded_kmeans
+from prodsc.core.graph.neighbours import (
+    euclidean_neighbours,
+    leading_directions,
+    nearest_among,
+    nearest_neighbours,
+    neighbour_graph,
 )
+from prodsc.core.graph.outliers import OutlierModel, residual_quantiles, sample_dictionary
+from prodsc.core.graph.spectral import Partition, largest_first, posterior, spectral_labels, spectral_partition
 
 __all__ = [
     "CoefficientKernel",
-    "Expression",
     "GramKernel",
     "Kernel",
-    "Known",
+    "LandmarkConstraints",
     "NeighbourKernel",
+    "OutlierModel",
     "Partition",
-    "Sharpened",
-    "calibrated",
+    "PowerKernel",
+    "calibrate",
+    "cluster_qr",
     "eigengap",
-    "expressing",
+    "euclidean_neighbours",
+    "kmeans",
+    "laplacian_eigenvalues",
     "largest_first",
+    "leading_directions",
+    "leading_eigenvectors",
+    "nearest_among",
     "nearest_neighbours",
-    "nearest_of",
     "neighbour_agreement",
-    "quantiles",
+    "neighbour_graph",
+    "posterior",
+    "residual_quantiles",
+    "sample_dictionary",
+    "seeded_kmeans",
     "spectral_labels",
     "spectral_partition",
-    "strongest_directions",
 ]

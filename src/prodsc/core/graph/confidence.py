@@ -1,43 +1,71 @@
-"""How sure labels may be, from what can be checked without classes: do rows that are near in the input share them?
+"""Confidence of labels, calibrated without classes by how far near rows of the input agree on their labels.
 
-The posterior of the mixture in `Partition` is sharp wherever training has pulled clusters apart, and training pulls
-rows to wrong clusters as firmly as to right ones. So its variance is raised until labels are, on average, as sure as
-near rows agree on them. Argmax, and so labels, stay what they are.
+The posterior of the mixture in `Partition` is sharp wherever training has separated clusters, and training moves rows
+to wrong clusters as firmly as to right ones. So its variance is raised until the mean confidence equals the agreement
+of neighbours. Labels do not change.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
 
 from prodsc.core.graph.neighbours import nearest_neighbours
-from prodsc.core.graph.partition import Partition, posterior
+from prodsc.core.graph.spectral import Partition, posterior
+from prodsc.core.metrics import same_label_share
 from prodsc.random import evenly_spaced
 from prodsc.types import Rows
 
-NEIGHBOURS = 20
-ASKED = 1024  # rows whose neighbours are looked at
-WIDEST = 1e6  # times the variance within clusters: beyond, all clusters are as likely
+
+def neighbour_agreement(X: Rows, labels: np.ndarray, n_neighbors: int = 20, max_rows: int = 1024) -> float:
+    """The mean share of the nearest neighbours of a row, by cosine, that have its label.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+    labels : ndarray of shape (n,)
+    n_neighbors : int
+        Number of neighbours of a row.
+    max_rows : int
+        Number of rows, evenly spaced, whose neighbours are searched.
+
+    Returns
+    -------
+    float
+    """
+    rows = evenly_spaced(len(X), max_rows)
+    neighbours = nearest_neighbours(X, n_neighbors, torch.from_numpy(rows)).cpu().numpy()
+    return same_label_share(labels, neighbours, rows)
 
 
-def neighbour_agreement(X: Rows, labels: np.ndarray) -> float:
-    """The mean share of a row's nearest neighbours by cosine that have its label."""
-    asked = torch.from_numpy(evenly_spaced(len(X), ASKED))
-    near = nearest_neighbours(X, NEIGHBOURS, asked).cpu().numpy()
-    return float((labels[near] == labels[asked.numpy()][:, None]).mean())
+def calibrate(partition: Partition, Y: Rows, agreement: float, max_stretch: float = 1e6) -> Partition:
+    """Raise the variance of a partition until its labels are on average as sure as `agreement`.
 
+    Parameters
+    ----------
+    partition : Partition
+    Y : Tensor of shape (n, d)
+        Rows over which the mean confidence is taken.
+    agreement : float
+        See `neighbour_agreement`.
+    max_stretch : float
+        Largest factor of the variance; beyond it all clusters are equally probable.
 
-def calibrated(partition: Partition, Y: Rows, agreement: float) -> Partition:
-    """The partition with the least variance at which labels of Y are on average no surer than `agreement`."""
+    Returns
+    -------
+    Partition
+        The same one if its labels are not too sure.
+    """
     distances = partition.distances(Y)
 
-    def sure(stretch: float) -> float:
-        return float(posterior(distances, stretch * partition.variance).amax(1).mean())
+    def excess(log_stretch: float) -> float:
+        confidence = posterior(distances, math.exp(log_stretch) * partition.variance).amax(1)
+        return float(confidence.mean()) - agreement
 
-    low, high = 1.0, WIDEST
-    if sure(low) <= agreement:
+    low, high = 0.0, math.log(max_stretch)
+    if excess(low) <= 0:
         return partition
-    while high / low > 1.001:  # the mean falls with the variance, so halve the interval, by ratio
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if sure(middle) > agreement else (low, middle)
-    return replace(partition, variance=high * partition.variance)
+    log_stretch = high if excess(high) > 0 else brentq(excess, low, high, xtol=1e-4)
+    return replace(partition, variance=math.exp(log_stretch) * partition.variance)

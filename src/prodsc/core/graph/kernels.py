@@ -12,14 +12,10 @@ from torch.nn.functional import one_hot
 from prodsc.core.self_expression import CoefficientForm, gram, potentials, self_expression
 from prodsc.types import Affinity, Rows
 
-COINCIDENT = 1e-6  # two unit rows in float32 with 1 - |<y, y'>| below this are one point
-COUNT = 8  # rows that count in a row of the `NeighbourKernel`
-REACH = 8  # times as many may have a part in it
-SPREAD = (1e-3, 1.0)  # etas of single rows
-HALVINGS = 20  # to find one
-
 
 class Kernel(Protocol):
+    """Affinities of any row with the landmarks."""
+
     landmarks: Rows
 
     def matrix(self) -> Affinity:
@@ -30,7 +26,13 @@ class Kernel(Protocol):
 
 
 class GramKernel:
-    """|<y, y_j>|, the diagonal kept: the published choice for feature matrices."""
+    """|<y, y_j>|, the diagonal kept: the published choice for feature matrices.
+
+    Parameters
+    ----------
+    landmarks : Tensor of shape (m, d)
+        Unit rows.
+    """
 
     def __init__(self, landmarks: Rows):
         self.landmarks = landmarks
@@ -42,10 +44,15 @@ class GramKernel:
         return (Y @ self.landmarks.T).abs_()
 
 
-class Sharpened:
-    """Another kernel with its entries raised to a power: few large affinities count, many small ones do not.
+class PowerKernel:
+    """Another kernel with its entries raised to a power, so that many small affinities count less than few large ones.
 
-    Spectral clustering of a dense affinity prefers clusters of like size; the sharper it is, the less so.
+    Spectral clustering of a dense affinity prefers clusters of similar size. A larger power weakens that preference.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    power : float
     """
 
     def __init__(self, kernel: Kernel, power: float):
@@ -61,7 +68,16 @@ class Sharpened:
 class CoefficientKernel:
     """A = (P + P')/2, the affinity of training: the published choice for the convolutional experiments.
 
-    A new row is scaled as if it had been one more landmark, by the same chain of Sinkhorn potentials.
+    A new row is scaled as if it were one more landmark, by the same chain of Sinkhorn potentials.
+
+    Parameters
+    ----------
+    landmarks : Tensor of shape (m, d)
+        Unit rows.
+    eta : float
+        Temperature.
+    half_steps : int
+        Half-steps of Sinkhorn; 1 is the row softmax.
     """
 
     def __init__(self, landmarks: Rows, eta: float, half_steps: int):
@@ -76,16 +92,16 @@ class CoefficientKernel:
         return (P + P_transposed) / 2
 
     def coefficients(self, Y: Rows, form: CoefficientForm) -> Tensor:
-        """The column of C that expresses each row of Y by the landmarks, as rows."""
+        """The coefficients that express each row of Y by the landmarks, n x m: columns of C, as rows."""
         S = Y @ self.landmarks.T
         P, P_transposed = self._scaled(S.abs())
         return S.sign() * ((P + P_transposed) / 2 if form == "symmetric" else P_transposed)
 
     def _scaled(self, K: Tensor) -> tuple[Tensor, Tensor]:
-        """Of P the row and the column of each new row, where K are its absolute cosines with the landmarks."""
-        known, itself = _landmark_itself(K)
+        """The row and the column of P of each new row, from its absolute cosines K with the landmarks."""
+        is_landmark, itself = _find_landmarks(K)
         K = K / self.eta
-        oneself = torch.where(known, -torch.inf, 1 / self.eta)  # a landmark is not counted twice
+        oneself = torch.where(is_landmark, -torch.inf, 1 / self.eta)  # a landmark is not counted twice
         own = [torch.zeros_like(oneself)]
         for scaling in self.chain[:-1]:
             own.append(-torch.logsumexp(torch.cat([K + scaling, (oneself + own[-1])[:, None]], dim=1), dim=1))
@@ -98,55 +114,70 @@ class CoefficientKernel:
 
 
 class NeighbourKernel:
-    """A = (P + P')/2 where each row of P has an eta of its own, at which COUNT rows count.
+    """A = (P + P')/2, where each row of P has its own eta, at which its perplexity is `n_effective`.
 
-    With one eta for all, hundreds count for a row in a crowd, and a row that is far from all others has one. Rows
-    beyond the REACH * COUNT nearest have no part, so that A is sparse.
+    With one eta for all rows, a row in a dense region has hundreds of effective neighbours, and a row far from all
+    others has one. Only the `n_nearest` nearest rows have an affinity, so A is sparse.
+
+    Parameters
+    ----------
+    landmarks : Tensor of shape (m, d)
+        Unit rows.
+    n_effective : int
+        Effective number of neighbours of a row: the exponential of the entropy of its row of P.
+    n_nearest : int
+        Number of neighbours of a row with an affinity above 0.
     """
 
-    def __init__(self, landmarks: Rows):
-        self.landmarks = landmarks
-        self.etas, self.totals, self.least = _own_scale(self._cosines())
+    def __init__(self, landmarks: Rows, n_effective: int = 8, n_nearest: int = 64):
+        self.landmarks, self.n_effective, self.n_nearest = landmarks, n_effective, n_nearest
+        self.etas, self.log_sums, self.thresholds = self._row_scales(self._cosines())
 
     def matrix(self) -> Affinity:
-        P = _expressing(self._cosines(), self.etas[:, None], self.totals[:, None], self.least[:, None])
+        P = _scaled_softmax(self._cosines(), self.etas[:, None], self.log_sums[:, None], self.thresholds[:, None])
         return (P + P.T) / 2
 
     def rows(self, Y: Rows) -> Tensor:
-        """A new row is scaled as if it had been one more landmark."""
+        """Affinities of every row of Y with every landmark, each row scaled as if it were one more landmark."""
         K = (Y @ self.landmarks.T).abs()
-        known, itself = _landmark_itself(K)
+        is_landmark, itself = _find_landmarks(K)
         K = K.masked_fill(itself, -torch.inf)
-        etas, totals, least = _own_scale(K)
-        P = _expressing(K, etas[:, None], totals[:, None], least[:, None])
-        with_it = torch.where(known[:, None], self.totals, torch.logaddexp(self.totals, K / self.etas))
-        return (P + _expressing(K, self.etas, with_it, self.least)) / 2
+        etas, log_sums, thresholds = self._row_scales(K)
+        P = _scaled_softmax(K, etas[:, None], log_sums[:, None], thresholds[:, None])
+        with_row = torch.where(is_landmark[:, None], self.log_sums, torch.logaddexp(self.log_sums, K / self.etas))
+        return (P + _scaled_softmax(K, self.etas, with_row, self.thresholds)) / 2
 
     def _cosines(self) -> Tensor:
         return gram(self.landmarks).abs().fill_diagonal_(-torch.inf)
 
+    def _row_scales(
+        self, K: Tensor, etas: tuple[float, float] = (1e-3, 1.0), n_halvings: int = 20
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """For each row: its eta, log sum exp(K / eta) over its nearest, and the smallest K among those.
 
-def _landmark_itself(K: Tensor) -> tuple[Tensor, Tensor]:
-    """By the absolute cosines of rows with landmarks: which rows are landmarks, and (as a mask of K) which ones.
+        Bisection on a logarithmic scale, for all rows at once.
+        """
+        nearest = K.topk(min(self.n_nearest, K.shape[1] - 1)).values
+        low, high = (torch.full_like(nearest[:, :1], bound) for bound in etas)
+        for _ in range(n_halvings):
+            eta = (low * high).sqrt()
+            perplexity = torch.special.entr(torch.softmax(nearest / eta, dim=1)).sum(1, keepdim=True).exp()
+            too_many = perplexity > self.n_effective
+            low, high = torch.where(too_many, low, eta), torch.where(too_many, eta, high)
+        return eta[:, 0], torch.logsumexp(nearest / eta, dim=1), nearest[:, -1]
 
-    No point expresses itself. Its nearest copy is left out; other points that coincide with it count.
+
+def _find_landmarks(K: Tensor, coincident: float = 1e-6) -> tuple[Tensor, Tensor]:
+    """Which rows are landmarks, and (as a mask of K) which ones, from the absolute cosines K of rows with landmarks.
+
+    Two unit rows in float32 with 1 - |<y, y'>| below `coincident` are the same point. No point expresses itself: its
+    nearest copy is left out, other points that coincide with it count.
     """
     nearest, where = K.max(dim=1)
-    known = nearest > 1 - COINCIDENT
-    return known, one_hot(where, K.shape[1]).bool() & known[:, None]
+    is_landmark = nearest > 1 - coincident
+    return is_landmark, one_hot(where, K.shape[1]).bool() & is_landmark[:, None]
 
 
-def _own_scale(K: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For each row: the eta at which COUNT rows count, log sum exp(K / eta) of its nearest, and the least of those."""
-    nearest = K.topk(min(REACH * COUNT, K.shape[1] - 1)).values
-    low, high = (torch.full_like(nearest[:, :1], bound) for bound in SPREAD)
-    for _ in range(HALVINGS):
-        eta = (low * high).sqrt()
-        many = torch.special.entr(torch.softmax(nearest / eta, dim=1)).sum(1, keepdim=True).exp() > COUNT
-        low, high = torch.where(many, low, eta), torch.where(many, eta, high)
-    return eta[:, 0], torch.logsumexp(nearest / eta, dim=1), nearest[:, -1]
-
-
-def _expressing(K: Tensor, etas: Tensor, totals: Tensor, least: Tensor) -> Tensor:
-    """exp(K / eta) over its sum, of those that are near enough."""
-    return torch.exp(K / etas - totals).masked_fill_(least > K, 0.0)
+def _scaled_softmax(K: Tensor, etas: Tensor, log_sums: Tensor, thresholds: Tensor) -> Tensor:
+    """exp(K / eta) over its sum, 0 where K is below the threshold."""
+    return torch.exp(K / etas - log_sums).masked_fill_(thresholds > K, 0.0)

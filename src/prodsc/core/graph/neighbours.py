@@ -1,39 +1,119 @@
-"""Nearest neighbours by cosine, exactly, a block of rows at a time."""
+"""Nearest neighbours: by cosine with PyTorch, a block of rows at a time, and Euclidean with scikit-learn."""
 
+import numpy as np
+import scipy.sparse
 import torch
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from prodsc.types import Rows
-
-BLOCK = 1024  # rows looked at together: bounds memory at BLOCK x n
-SEEN = 1024  # rows from which the strongest directions are found
+from prodsc.types import Rows, SparseMatrix
 
 
-def nearest_neighbours(X: Rows, n_neighbors: int, asked: Tensor | None = None) -> Tensor:
-    """n x min(n_neighbors, n - 1): for each row, or each of those asked for, the other rows with the largest cosine,
-    the nearest first."""
+def nearest_neighbours(X: Rows, n_neighbors: int, rows: Tensor | None = None, block_size: int = 1024) -> Tensor:
+    """The other rows with the largest cosine, exactly.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+    n_neighbors : int
+        Number of neighbours, at most n - 1 of them.
+    rows : Tensor of shape (m,), optional
+        Numbers of the rows whose neighbours are searched. All rows by default.
+    block_size : int
+        Rows searched at a time: bounds memory at block_size x n.
+
+    Returns
+    -------
+    Tensor of shape (m, min(n_neighbors, n - 1))
+        Row numbers, the nearest first.
+    """
     unit = normalize(X)
-    asked = torch.arange(len(unit), device=X.device) if asked is None else asked.to(X.device)
-    return torch.cat([nearest_of(unit[some], unit, n_neighbors, some) for some in asked.split(BLOCK)])
+    rows = torch.arange(len(unit), device=X.device) if rows is None else rows.to(X.device)
+    return torch.cat([nearest_among(unit[block], unit, n_neighbors, block) for block in rows.split(block_size)])
 
 
-def nearest_of(part: Rows, X: Rows, n_neighbors: int, own: Tensor) -> Tensor:
-    """The same for some unit rows among unit rows X; `own` is where each of them stands in X, -1 if it does not."""
-    cosines = part @ X.T
+def nearest_among(queries: Rows, X: Rows, n_neighbors: int, own: Tensor) -> Tensor:
+    """The rows of X with the largest cosine to each query.
+
+    Parameters
+    ----------
+    queries : Tensor of shape (m, d)
+        Unit rows.
+    X : Tensor of shape (n, d)
+        Unit rows.
+    n_neighbors : int
+        Number of neighbours, at most n - 1 of them.
+    own : Tensor of shape (m,)
+        The number of each query in X, or -1: a row is not its own neighbour.
+
+    Returns
+    -------
+    Tensor of shape (m, min(n_neighbors, n - 1))
+        Row numbers of X, the nearest first.
+    """
+    cosines = queries @ X.T
     inside = (own >= 0).nonzero()[:, 0]
-    cosines[inside, own[inside]] = -torch.inf  # no row is its own neighbour
+    cosines[inside, own[inside]] = -torch.inf
     return cosines.topk(min(n_neighbors, len(X) - 1), dim=1).indices
 
 
-def strongest_directions(X: Rows, most: int) -> Tensor:
-    """D x min(most, D): orthonormal, the strongest of the unit rows of X by what an even sample of them shows.
+def leading_directions(X: Rows, n_directions: int, sample_size: int = 1024) -> Tensor:
+    """Orthonormal directions along which unit rows have most of their length.
 
-    Neighbours of wide rows are found among the coordinates along them: ten times faster, and nearly the same.
+    The search for neighbours of wide rows along these coordinates is ten times faster, with nearly the same result.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+    n_directions : int
+    sample_size : int
+        The directions come from about so many rows, evenly spaced.
+
+    Returns
+    -------
+    Tensor of shape (d, min(n_directions, d))
     """
-    if X.shape[1] <= most:
+    if X.shape[1] <= n_directions:
         return torch.eye(X.shape[1], device=X.device)
-    sample = normalize(X[:: -(-len(X) // SEEN)])
+    sample = normalize(X[:: -(-len(X) // sample_size)])
     values, vectors = torch.linalg.eigh((sample @ sample.T).double())
-    strong = values[-most:].clamp_min(1e-12 * values[-1])
-    return (sample.T.double() @ (vectors[:, -most:] / strong.sqrt())).to(X)
+    strong = values[-n_directions:].clamp_min(1e-12 * values[-1])
+    return (sample.T.double() @ (vectors[:, -n_directions:] / strong.sqrt())).to(X)
+
+
+def euclidean_neighbours(X: np.ndarray, n_neighbors: int, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest rows of X to each query.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    n_neighbors : int
+        Number of neighbours, at most n of them.
+    queries : ndarray of shape (m, d)
+
+    Returns
+    -------
+    distances : ndarray of shape (m, min(n_neighbors, n))
+        The nearest first.
+    indices : ndarray of shape (m, min(n_neighbors, n))
+    """
+    return NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X).kneighbors(queries)
+
+
+def neighbour_graph(points: np.ndarray | SparseMatrix, n_neighbors: int) -> scipy.sparse.csr_array:
+    """The symmetric graph of Euclidean neighbours.
+
+    Parameters
+    ----------
+    points : ndarray or sparse array of shape (n, d)
+    n_neighbors : int
+        Number of neighbours, at most n - 1 of them.
+
+    Returns
+    -------
+    sparse array of shape (n, n)
+        1 where each of two points is among the nearest of the other, 1/2 where only one is.
+    """
+    G = kneighbors_graph(points, min(n_neighbors, points.shape[0] - 1), mode="connectivity", include_self=False)
+    return scipy.sparse.csr_array((G + G.T) / 2)

@@ -1,6 +1,6 @@
 """ACC, NMI, ARI, calibration, the subspace-preserving error and connectivity."""
 
-from prodsc.core.metrics.labels import agreement_beyond_chance, evenness
+from prodsc.core.metrics.labels import agreement_beyond_chance, evenness, same_label_share
 from prodsc.core.metrics.scores import (
     accuracy,
     ari,
@@ -21,6 +21,7 @@ __all__ = [
     "evenness",
     "matched",
     "nmi",
+    "same_label_share",
     "scores",
     "subspace_preserving_error",
 ]

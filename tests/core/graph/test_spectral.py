@@ -1,5 +1,7 @@
 """Labels of landmarks and of other rows against dense spectral clustering."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -13,14 +15,14 @@ from prodsc.core.graph import (
     CoefficientKernel,
     GramKernel,
     NeighbourKernel,
-    Sharpened,
+    PowerKernel,
     eigengap,
+    kmeans,
+    leading_eigenvectors,
     spectral_labels,
     spectral_partition,
 )
-from prodsc.core.graph.kernels import COUNT, REACH, SPREAD
-from prodsc.core.graph.nystroem import WEAK, nystroem_directions
-from prodsc.core.graph.partition import kmeans, leading_eigenvectors
+from prodsc.core.graph.nystroem import nystroem_directions
 from prodsc.core.metrics import accuracy
 from prodsc.core.self_expression import self_expression
 
@@ -33,9 +35,10 @@ def lines(n_per_class=40, k=3, d=8, noise=0.15, seed=0):
     return torch.from_numpy(Y / np.linalg.norm(Y, axis=1, keepdims=True)).float(), y
 
 
+N_EFFECTIVE, N_NEAREST = 8, 64
 KERNELS = {
     "gram": GramKernel,
-    "sharpened": lambda Y: Sharpened(GramKernel(Y), 4.0),
+    "power": lambda Y: PowerKernel(GramKernel(Y), 4.0),
     "softmax": lambda Y: CoefficientKernel(Y, 0.2, 1),
     "sinkhorn": lambda Y: CoefficientKernel(Y, 0.2, 4),
     "neighbours": NeighbourKernel,
@@ -43,7 +46,7 @@ KERNELS = {
 
 
 def _reference_affinity(name, Y):
-    if name == "sharpened":
+    if name == "power":
         return (Y @ Y.T) ** 4
     if name == "gram":
         return (Y @ Y.T).abs()
@@ -53,16 +56,16 @@ def _reference_affinity(name, Y):
 
 
 def _neighbours(Y):
-    """Row by row in float64: the eta at which the entropy over the nearest is log(COUNT)."""
+    """Row by row in float64: the eta at which the entropy over the nearest is log(N_EFFECTIVE)."""
     S = (Y.double() @ Y.double().T).abs().numpy()
     P = np.zeros_like(S)
     for i in range(len(S)):
-        near = [j for j in np.argsort(-S[i], kind="stable") if j != i][: REACH * COUNT]
+        near = [j for j in np.argsort(-S[i], kind="stable") if j != i][:N_NEAREST]
 
         def count_beyond(eta, K=S[i, near]):
-            return entr(softmax(K / eta)).sum() - np.log(COUNT)
+            return entr(softmax(K / eta)).sum() - np.log(N_EFFECTIVE)
 
-        low, high = SPREAD
+        low, high = 1e-3, 1.0
         eta = low if count_beyond(low) > 0 else high if count_beyond(high) < 0 else brentq(count_beyond, low, high)
         P[i, near] = softmax(S[i, near] / eta)
     return torch.from_numpy((P + P.T) / 2).float()
@@ -124,7 +127,7 @@ def test_a_new_row_counts_as_one_more_landmark():
     own, S = [], (Y[:-1] @ Y[:-1].T).abs().fill_diagonal_(-1)
     new, K, found = _neighbours(Y)[-1, :-1], (Y[:-1] @ Y[-1]).abs(), kernel.rows(Y[-1:])[0]
     for j in range(len(K)):
-        near = S[j].topk(REACH * COUNT).values
+        near = S[j].topk(N_NEAREST).values
         weights = torch.cat([near, K[j : j + 1]]).div(kernel.etas[j]).softmax(0)
         of_landmark = weights[-1] if K[j] >= near[-1] else 0.0
         own.append(float(2 * found[j] - of_landmark))
@@ -141,7 +144,7 @@ def test_as_many_rows_count_for_a_lonely_row_as_in_a_crowd():
     degrees = {name: A.sum(1)[-1] / A.sum(1).mean() for name, A in of_row.items()}
     assert degrees["own"] > 0.4
     assert kernel.etas[-1] > 3 * kernel.etas[:-1].median()
-    assert (of_row["own"] > 0).float().sum(1).min() >= REACH * COUNT
+    assert (of_row["own"] > 0).float().sum(1).min() >= N_NEAREST
 
 
 def test_landmarks_stand_for_the_rest():
@@ -154,13 +157,13 @@ def test_landmarks_stand_for_the_rest():
 def _reference_nystroem(K, W, k):
     """The N x N matrix, made: leading eigenvectors of D^-1/2 K W^-1 K' D^-1/2, W^-1 without what is weak."""
     values, vectors = np.linalg.eigh(W)
-    strong = values > min(WEAK * values[-1], np.sort(values)[-2 * k - 1])
+    strong = values > min(0.01 * values[-1], np.sort(values)[-2 * k - 1])
     A = K @ (vectors[:, strong] / values[strong]) @ vectors[:, strong].T @ K.T
     scale = 1 / np.sqrt(A.sum(1))
     return np.linalg.eigh(scale[:, None] * A * scale)[1][:, -k:]
 
 
-@pytest.mark.parametrize("name", ["gram", "sharpened"])
+@pytest.mark.parametrize("name", ["gram", "power"])
 def test_nystroem_against_the_matrix_that_it_does_not_make(name, monkeypatch):
     monkeypatch.setattr("prodsc.core.graph.nystroem.chunks.__defaults__", (64,))  # several chunks
     Y, _ = lines(n_per_class=80, k=4, noise=0.2)
@@ -174,12 +177,13 @@ def test_nystroem_against_the_matrix_that_it_does_not_make(name, monkeypatch):
 
 
 def test_nystroem_by_all_rows_is_exact_where_the_affinity_has_no_negative_eigenvalue(monkeypatch):
-    monkeypatch.setattr("prodsc.core.graph.nystroem.WEAK", 0.0)
+    whole = functools.partial(nystroem_directions, weak=0.0)
+    monkeypatch.setattr("prodsc.core.graph.spectral.nystroem_directions", whole)
     Y, y = lines(n_per_class=60, k=3)
-    kernel = Sharpened(GramKernel(Y), 2.0)
+    kernel = PowerKernel(GramKernel(Y), 2.0)
     exact, found = spectral_partition(kernel, 3, 10, 0), spectral_partition(kernel, 3, 10, 0, rows=Y)
     assert found.inertia == pytest.approx(exact.inertia, rel=1e-2)
-    few = spectral_partition(Sharpened(GramKernel(Y[::9]), 2.0), 3, 10, 0, rows=Y)
+    few = spectral_partition(PowerKernel(GramKernel(Y[::9]), 2.0), 3, 10, 0, rows=Y)
     assert few.inertia == pytest.approx(float(few.distances(Y).amin(1).mean()), rel=1e-3), "all rows are clustered"
     assert adjusted_rand_score(exact.labels(Y), found.labels(Y)) == 1
     assert accuracy(y, found.labels(Y)) > 0.98
@@ -214,7 +218,7 @@ def test_many_clusters_are_many_weak_directions():
     Y = torch.nn.functional.normalize(torch.from_numpy(rows).float())
     kernel = GramKernel(Y[::3])
     values = torch.linalg.eigvalsh(kernel.matrix())
-    assert values[-30] < WEAK * values[-1]
+    assert values[-30] < 0.01 * values[-1]
     assert accuracy(y, spectral_partition(kernel, 30, 10, 0, rows=Y).labels(Y)) > 0.99
 
 
@@ -262,7 +266,7 @@ def test_embeddings_are_clustered_with_swaps(monkeypatch):
         misses.append(given)
         return kmeans(points, k, n_init, seed, given)
 
-    monkeypatch.setattr("prodsc.core.graph.partition.kmeans", kmeans_seen)
+    monkeypatch.setattr("prodsc.core.graph.spectral.kmeans", kmeans_seen)
     Y, _ = lines()
     spectral_partition(GramKernel(Y), 3, n_init=5, seed=0)
     spectral_labels((Y @ Y.T).abs(), 3, n_init=3, seed=0)
@@ -305,18 +309,17 @@ def test_labels_of_a_given_affinity_are_its_components(form):
         np.testing.assert_array_equal(labels, np.repeat(order, sizes))
 
 
-def test_a_dense_affinity_of_zeros_is_solved_as_a_sparse_one(monkeypatch):
+def test_a_dense_affinity_of_zeros_is_solved_as_a_sparse_one():
     draw = np.random.default_rng(0)
     W = torch.block_diag(*(torch.from_numpy(draw.random((30, 30)) + 0.5).float() for _ in range(12)))
     W = (W + W.T) / 2
     W[0, 30] = W[30, 0] = 0.1
     sparse = leading_eigenvectors(W, 13)
-    monkeypatch.setattr("prodsc.core.graph.partition.SPARSE", 0.0)
-    dense = leading_eigenvectors(W, 13)
+    dense = leading_eigenvectors(W, 13, sparse_below=0.0)
     torch.testing.assert_close(sparse[0], dense[0])
-    torch.testing.assert_close(sparse[1].sort().values, dense[1].sort().values, atol=1e-5, rtol=0)
+    torch.testing.assert_close(sparse[1], dense[1], atol=1e-5, rtol=0)
     assert sparse[2].dtype == torch.float32
-    spans = [found[2][:, found[1].argsort(descending=True)[:12]] for found in (sparse, dense)]
+    spans = [found[2][:, :12] for found in (sparse, dense)]
     torch.testing.assert_close(spans[0] @ spans[0].T, spans[1] @ spans[1].T, atol=1e-3, rtol=0)
 
 
@@ -341,10 +344,10 @@ def test_more_parts_than_clusters_have_no_eigengap():
     assert [eigengap(apart, k) for k in (4, 8)] == [0, pytest.approx(1, abs=1e-5)]
 
 
-def test_more_pieces_than_clusters_are_told_of():
+def test_more_components_than_clusters_are_warned_of():
     W = scipy.sparse.csr_array(scipy.sparse.block_diag([np.ones((5, 5))] * 4))
     assert len(set(spectral_labels(W, 4, 5, 0))) == 4
-    with pytest.warns(UserWarning, match="falls into 4 pieces, more than n_clusters=3"):
+    with pytest.warns(UserWarning, match="has 4 connected components, more than n_clusters=3"):
         spectral_labels(W, 3, 5, 0)
 
 
@@ -368,6 +371,6 @@ def test_a_sharper_affinity_lets_clusters_differ_in_size() -> None:
     angles = angles + 0.02 * torch.randn(440, generator=draw)
     Y = torch.stack([angles.cos(), angles.sin()], 1)
     truth = np.repeat([0, 1, 2], [400, 20, 20])
-    found = {power: spectral_partition(Sharpened(GramKernel(Y), power), 3, 10, 0).labels(Y) for power in (1.0, 60.0)}
+    found = {power: spectral_partition(PowerKernel(GramKernel(Y), power), 3, 10, 0).labels(Y) for power in (1.0, 60.0)}
     assert accuracy(truth, found[60.0]) == 1.0
     assert accuracy(truth, found[1.0]) < 0.8
