@@ -8,21 +8,28 @@ X --> pre-feature --> Z, Y --> S = YY' --> C, A --> loss terms --> one loop --> 
 >>> model.save("run/"); PRODSC.load("run/")       # safetensors + JSON, never pickle
 >>> compare(X, y, ["k-means", "turtle", "pro-dsc"], seeds=5)
 >>> reproduce("faces-objects", datasets=["orl"]).against_paper()
+
+`import prodsc` loads no other library; each public name is loaded when it is first used (PEP 562).
 """
 
-from prodsc import errors, export
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from prodsc._version import __version__
-from prodsc.bench.compare import compare
-from prodsc.bench.tune import tune
-from prodsc.core import metrics, theory
-from prodsc.paper.reproduce import reproduce
-from prodsc.pro_dsc.diagnosis import diagnose
-from prodsc.pro_dsc.estimator import PRODSC
-from prodsc.pro_dsc.number import estimate_k
-from prodsc.pro_dsc.sedsc import SEDSC
-from prodsc.registry import load, make
-from prodsc.sources.named import load_dataset
-from prodsc.sources.readers import read
+
+if TYPE_CHECKING:
+    from prodsc import errors, export
+    from prodsc.bench.compare import compare
+    from prodsc.bench.tune import tune
+    from prodsc.core import metrics, theory
+    from prodsc.paper.reproduce import reproduce
+    from prodsc.pro_dsc.diagnosis import diagnose
+    from prodsc.pro_dsc.estimator import PRODSC
+    from prodsc.pro_dsc.number import estimate_k
+    from prodsc.pro_dsc.sedsc import SEDSC
+    from prodsc.registry import load, make
+    from prodsc.sources.named import load_dataset
+    from prodsc.sources.readers import read
 
 __all__ = [
     "PRODSC",
@@ -42,3 +49,39 @@ __all__ = [
     "theory",
     "tune",
 ]
+
+_MODULES = {
+    "PRODSC": "prodsc.pro_dsc.estimator",
+    "SEDSC": "prodsc.pro_dsc.sedsc",
+    "compare": "prodsc.bench.compare",
+    "diagnose": "prodsc.pro_dsc.diagnosis",
+    "errors": "prodsc",
+    "estimate_k": "prodsc.pro_dsc.number",
+    "export": "prodsc",
+    "load": "prodsc.registry",
+    "load_dataset": "prodsc.sources.named",
+    "make": "prodsc.registry",
+    "metrics": "prodsc.core",
+    "read": "prodsc.sources.readers",
+    "reproduce": "prodsc.paper.reproduce",
+    "theory": "prodsc.core",
+    "tune": "prodsc.bench.tune",
+}  # where each public name is defined; a name of a package is a module of it
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        from prodsc.errors import did_you_mean
+
+        raise AttributeError(f"module 'prodsc' has no attribute {name!r}{did_you_mean(name, __all__)}")
+    package = _MODULES[name]
+    if package in ("prodsc", "prodsc.core"):
+        value: Any = import_module(f"{package}.{name}")
+    else:
+        value = getattr(import_module(package), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,7 +10,15 @@ ProdscError
 ├── ModelFileError              a saved model or checkpoint that is damaged, newer, or not one
 ├── OutputError                 a place that cannot be written to
 └── MissingExtraError           an optional library that is not installed
+
+Interrupted (KeyboardInterrupt) is not an error: the user asked a run to stop, and its checkpoint is written.
 """
+
+import difflib
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 
 class ProdscError(Exception):
@@ -53,10 +61,45 @@ class MissingExtraError(ProdscError, ImportError):
     """An optional library is needed and not installed."""
 
 
-def require(module: str, *, extra: str, caller: str):  # type: ignore[no-untyped-def]  # returns a module
-    """Import an optional library at the door of the feature that needs it."""
-    import importlib
+EXTRA_OF = {
+    "click": "cli",
+    "rich": "cli",
+    "matplotlib": "report",
+    "jinja2": "report",
+    "PIL": "report",
+    "pyarrow": "tables",
+    "psutil": "bench",
+    "h5py": "hdf5",
+    "optuna": "tune",
+}  # which extra of prodsc installs a library
 
+
+class Interrupted(KeyboardInterrupt):
+    """The user asked the run to stop; its checkpoint is written."""
+
+
+def require(module: str, *, extra: str, caller: str) -> Any:
+    """Import an optional library where a feature needs it.
+
+    Parameters
+    ----------
+    module : str
+        The library, such as "h5py" or "PIL.Image".
+    extra : str
+        The extra of prodsc that installs it.
+    caller : str
+        The feature, as the subject of a sentence.
+
+    Returns
+    -------
+    module
+        The imported library.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library is not installed.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -65,14 +108,45 @@ def require(module: str, *, extra: str, caller: str):  # type: ignore[no-untyped
         ) from error
 
 
+class OptionalModule(ModuleType):
+    """An optional library that is imported when one of its names is first used.
+
+    Parameters
+    ----------
+    module : str
+        The library.
+    extra, caller : str
+        As for `require`.
+    submodules : sequence of str
+        Parts of the library that it does not import by itself, such as "csv" of pyarrow.
+    """
+
+    def __init__(self, module: str, *, extra: str, caller: str, submodules: Sequence[str] = ()) -> None:
+        super().__init__(module)
+        self._about = (module, extra, caller, submodules)
+
+    def __getattr__(self, name: str) -> Any:
+        module, extra, caller, submodules = self._about
+        library = require(module, extra=extra, caller=caller)
+        for each in submodules:
+            importlib.import_module(f"{module}.{each}")
+        return getattr(library, name)
+
+
 def reason_of(error: Exception) -> str:
-    """What a library said, cut to be part of a sentence."""
+    """The first line of a library's message, to be part of a sentence."""
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".:")
 
 
-def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
-    """'; did you mean 'gamma'?' when something known is close to the word, else an empty string."""
-    import difflib
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """A suggestion such as "; did you mean 'gamma'?", or an empty string if no known word is close.
 
+    Parameters
+    ----------
+    word : str
+        What was given.
+    known : sequence of str
+        What is known.
+    """
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""

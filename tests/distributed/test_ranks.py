@@ -17,6 +17,7 @@ from setting import FIT, IMAGES, STOP_AT, batch_and_network, loss, rows_of, weig
 
 from prodsc import PRODSC, ranks
 from prodsc.cli import main
+from prodsc.ranks.batch_norm import BatchNormOverRanks
 from prodsc.sources.fingerprint import fingerprint
 
 
@@ -86,7 +87,7 @@ def test_batch_normalisation_and_its_gradient(shape):
     generator = torch.Generator().manual_seed(0)
     draw = lambda *s: torch.randn(*s, generator=generator, dtype=torch.float64, requires_grad=True)  # noqa: E731
     X, weight, bias = draw(*shape), draw(3), draw(3)
-    normalised = lambda X, weight, bias: ranks._BatchNormOverRanks.apply(X, weight, bias, 1e-5)[0]  # noqa: E731
+    normalised = lambda X, weight, bias: BatchNormOverRanks.apply(X, weight, bias, 1e-5)[0]  # noqa: E731
     torch.testing.assert_close(normalised(X, weight, bias), F.batch_norm(X, None, None, weight, bias, training=True))
     assert gradcheck(normalised, (X, weight, bias))
 

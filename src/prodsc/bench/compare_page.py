@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_compare_page(path: Path, title: str, table: "ComparisonTable", command: str = "") -> None:
-    from prodsc.runs.run import machine, versions
+    from prodsc.system import machine, versions
 
     runs = sum(line.runs for line in table.lines)
     failed = runs - sum(len(line.values.get("seconds", ())) for line in table.lines)

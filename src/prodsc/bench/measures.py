@@ -21,8 +21,8 @@ from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.random import sorted_subset
 from prodsc.registry import make
-from prodsc.runs.run import peak_memory_mb
 from prodsc.sources.named import Dataset, NoSplitError, Split, load_dataset
+from prodsc.system import peak_memory_mb
 from prodsc.training import Callback, Training
 from prodsc.training.meters import Meters
 

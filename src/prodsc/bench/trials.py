@@ -18,14 +18,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 
 from prodsc import files
-from prodsc.errors import ProdscError
-from prodsc.training.checkpoint import Interrupted
+from prodsc.errors import Interrupted, OptionalModule, ProdscError
+
+if TYPE_CHECKING:
+    import psutil
+else:
+    psutil = OptionalModule("psutil", extra="bench", caller="running trials")
 
 LOOK = 0.2  # seconds between looks at a running trial
 PATIENCE = 30.0  # seconds that a trial which is told to stop may take for its checkpoint
@@ -168,7 +171,7 @@ def run_in_process(trial: Trial, folder: Path, limits: Limits, budget_seconds: f
         said = f": {last[0]}" if last else ""
         code = process.returncode
         reason = f"ended with code {code}{said}"
-        if code == -signal.SIGKILL:
+        if code == -getattr(signal, "SIGKILL", 9):  # Windows has none
             reason = "killed, most likely out of memory"
         elif code in STOPPED:
             reason = "not finished: stopped by a signal; run again to go on"
@@ -178,7 +181,7 @@ def run_in_process(trial: Trial, folder: Path, limits: Limits, budget_seconds: f
     return Outcome(trial, failed=reason)
 
 
-def _stop(process: psutil.Popen) -> None:
+def _stop(process: "psutil.Popen") -> None:
     """Ask, so that a checkpoint is written; then insist."""
     with suppress(psutil.Error):
         process.terminate()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def write_tune_page(path: Path, title: str, found: "Tuning", command: str = "") -> None:
     from prodsc.bench.unlabelled import BY_LABELS
-    from prodsc.runs.run import machine, versions
+    from prodsc.system import machine, versions
 
     done = [one for one in found.tried if np.isfinite(one.score)]
     facts = {

@@ -17,7 +17,7 @@ COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
 def diagnose(run: Path, file: Path) -> None:
-    """Say whether the representation of the model in RUN is healthy, collapsing or collapsed on the rows of FILE."""
+    """Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE."""
     found = measure(load(run), read(file).X)
     console = Console()
     table = Table("number", "value", "expected", "why", box=None, pad_edge=False)

@@ -43,11 +43,11 @@ def fit(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Cluster the rows of FILE (.npy .npz .pt .safetensors .parquet .csv .mat .h5ad, a folder of .npy or .parquet
-    files, or a set of `prodsc data list`).
+    """Cluster the rows of FILE.
 
-    Leaves in --out: labels.csv, the model, history.csv, result.json and report.html. Ctrl-C keeps a checkpoint;
-    --resume goes on from it.
+    FILE is a .npy, .npz, .pt, .safetensors, .parquet, .csv, .mat or .h5ad file, a folder of .npy or .parquet files, or
+    a set of `prodsc data list`. The results in --out are labels.csv, the model, history.csv, result.json and
+    report.html. Ctrl-C keeps a checkpoint; --resume continues from it.
     """
     chosen = {name: value for name, value in given.items() if value is not None}
     if resume is not None:

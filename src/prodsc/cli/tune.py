@@ -11,9 +11,9 @@ from prodsc.bench.trials import Limits, Trial
 from prodsc.bench.tune import Tried
 from prodsc.bench.tune import tune as search
 from prodsc.cli.compare import _parameters
+from prodsc.errors import Interrupted
 from prodsc.sources.named import about_set
 from prodsc.sources.readers import read
-from prodsc.training.checkpoint import Interrupted
 
 
 @click.command()

@@ -15,7 +15,6 @@ from prodsc import files
 from prodsc.errors import InputError, OutputError
 from prodsc.export.targets import check_labels
 from prodsc.extract.inputs import image_names, printable
-from prodsc.report.looks import pictures
 from prodsc.sources.named import about_set, load_dataset
 from prodsc.sources.readers import read
 
@@ -98,6 +97,8 @@ def _pictures(
         raise InputError(f"{what} holds {len(X)} images for {n} labels; give the images of the rows that were fitted.")
     if X.ndim not in (3, 4):
         raise InputError(f"{what} holds rows, not images; name the images that they came from with --images.")
+    from prodsc.report.looks import pictures  # needs an extra, and only here
+
     picture = pictures(X)
     names = [str(i) for i in ids] if ids is not None and len(ids) == n else [""] * n
     return names, [lambda path, row=row: picture(row).save(path) for row in range(n)], [".png"] * n  # type: ignore[misc]

@@ -1,22 +1,21 @@
 """Labels joined to the input as CSV or Parquet: every column and row of the input as it was, two columns more."""
 
+from __future__ import annotations
+
 import csv
 import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import ArrayLike
 
 from prodsc import files
 from prodsc.errors import InputError, reason_of
 from prodsc.export.targets import check_labels, check_target
+from prodsc.sources.arrow import pa
 from prodsc.sources.named import about_set, load_dataset
 from prodsc.sources.readers import read, read_ids, read_vectors
 from prodsc.sources.tables import ROWS_AT_A_TIME, csv_options
@@ -78,7 +77,7 @@ def _name(source: Any) -> str:
 
 # ---- the input, a few thousand rows at a time ------------------------------------------------------------------------
 
-Chunks = Iterator[tuple[pa.Table, int]]  # with the number of columns that come before the cluster
+Chunks: TypeAlias = "Iterator[tuple[pa.Table, int]]"  # with the number of columns that come before the cluster
 
 
 def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
@@ -138,7 +137,7 @@ def _csv(path: Path, as_text: bool) -> pa.Table:
     for i, column in enumerate(typed.columns):
         if (
             pa.types.is_integer(column.type)
-            and pc.all(pc.equal(column.cast(pa.string()), written.column(i))).as_py() is False
+            and pa.compute.all(pa.compute.equal(column.cast(pa.string()), written.column(i))).as_py() is False
         ):
             typed = typed.set_column(i, typed.field(i).with_type(pa.string()), written.column(i))
     return typed
@@ -174,7 +173,7 @@ class _Writer:
         self.parquet: Any = None
         self.file: Any = None
 
-    def __enter__(self) -> "_Writer":
+    def __enter__(self) -> _Writer:
         if self.suffix in TEXT:
             self.file = self.path.open("w", encoding="utf-8", newline="")
             self.lines = csv.writer(self.file, delimiter="\t" if self.suffix == ".tsv" else ",", lineterminator="\n")

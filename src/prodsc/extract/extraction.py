@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from prodsc import files, ranks
-from prodsc.errors import InputError, OutputError, ParameterError, RankError
+from prodsc.errors import InputError, Interrupted, OutputError, ParameterError, RankError
 from prodsc.extract.encoders import Encoder, load_encoder, resolved
 from prodsc.extract.inputs import Items, Source, open_items
 from prodsc.sources.readers import read
-from prodsc.training.checkpoint import SECONDS, Interrupted
+from prodsc.training.checkpoint import SECONDS
 
 Dtype = Literal["float32", "float16"]
 Progress = Callable[[int, int], None]  # items done, items in all

@@ -3,6 +3,8 @@
 folder, array, file of images, data set, file of texts --> Items: names of the rows, and a way to load each
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -12,12 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, require
 from prodsc.sources.arrays import listed
+from prodsc.sources.arrow import pa
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.readers import read
 

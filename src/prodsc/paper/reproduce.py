@@ -10,7 +10,7 @@ import torch
 from prodsc import files
 from prodsc.bench.summary import Line, summarise, to_csv, to_markdown
 from prodsc.bench.trials import Limits, Outcome, Trial, run_trials
-from prodsc.errors import ParameterError, did_you_mean
+from prodsc.errors import ParameterError, did_you_mean, require
 from prodsc.paper.plans import EXPERIMENT_BY_NAME, Experiment, Plan, make_plan
 from prodsc.paper.published import Published, published, tables
 from prodsc.sources.named import about_set, find, missing
@@ -126,6 +126,7 @@ def reproduce(
     watch: Callable[[int, Trial, Outcome | None], None] = lambda number, trial, outcome: None,
 ) -> Reproduction:
     """Run a table or figure of the paper and write it to a folder; run again, it goes on where it was stopped."""
+    require("matplotlib", extra="paper", caller="reproduce")  # before hours of training
     planned = plan(name, datasets, seeds)
     folder = HOME / name if out is None else Path(out)
     trials = (HOME if out is None else folder) / "trials"  # several figures are of the same fits

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def write_reproduce_page(path: Path, result: "Reproduction") -> None:
     from prodsc.paper.reproduce import SHOWN
-    from prodsc.runs.run import machine, versions
+    from prodsc.system import machine, versions
 
     experiment = result.plan.experiment
     failed = sum(bool(outcome.failed) for outcome in result.outcomes)

@@ -1,9 +1,7 @@
 """One run: a file in, a folder of results out. Interrupted at any moment, it goes on from its last checkpoint."""
 
-import platform
-import resource
-import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,14 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import scipy
-import sklearn
-import torch
 
 from prodsc import files, ranks
-from prodsc._version import __version__
 from prodsc.core.metrics import scores
-from prodsc.errors import InputError, ModelFileError, OutputError, RankError
+from prodsc.errors import InputError, Interrupted, MissingExtraError, ModelFileError, OutputError, RankError
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.sources.catalogue import DATASETS
@@ -27,8 +21,8 @@ from prodsc.sources.named import load_dataset
 from prodsc.sources.readers import DataFile, read, read_array, read_labels, read_pairs
 from prodsc.sources.rows import as_array
 from prodsc.sources.stored import Progress
+from prodsc.system import machine, peak_memory_mb, versions
 from prodsc.training import Callback
-from prodsc.training.checkpoint import Interrupted
 
 REQUEST, CHECKPOINT, RESULT = "run.json", "checkpoint.safetensors", "result.json"
 LABELS, HISTORY, PAGE = "labels.csv", "history.csv", "report.html"
@@ -174,7 +168,10 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
         notes,
     )
     made = described(request, data, model, result)
-    write_report(request, data, model, made)
+    try:
+        write_report(request, data, model, made)
+    except MissingExtraError as missing:
+        warnings.warn(f"{PAGE} is not written: {missing}", stacklevel=2)
     result = replace(result, report_seconds=time.monotonic() - began - result.seconds)
     files.write_json(request.out / RESULT, made | {"report_seconds": round(result.report_seconds, 3)})
     return result
@@ -208,21 +205,6 @@ def described(request: Request, data: DataFile, model: PRODSC, result: Result) -
         "versions": versions(),
         "machine": machine(),
     }
-
-
-def versions() -> dict[str, str]:
-    return {
-        "prodsc": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-
-
-def machine() -> dict[str, Any]:
-    return {"system": platform.platform(), "threads": torch.get_num_threads()}
 
 
 def write_report(request: Request, data: DataFile, model: PRODSC, made: dict[str, Any], **more: Any) -> None:
@@ -270,9 +252,3 @@ def history_csv(history: dict[str, np.ndarray]) -> str:
     rows = zip(*(column.tolist() for column in history.values()), strict=True)
     body = (",".join("" if value != value else str(value) for value in row) + "\n" for row in rows)
     return ",".join(history) + "\n" + "".join(body)
-
-
-def peak_memory_mb() -> float:
-    """Of this process so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

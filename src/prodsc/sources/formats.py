@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import scipy.io
 import scipy.sparse
 import torch
@@ -21,6 +20,7 @@ from safetensors import safe_open
 
 from prodsc.errors import InputError, ProdscError, did_you_mean, reason_of, require
 from prodsc.sources.arrays import listed
+from prodsc.sources.arrow import pa
 from prodsc.sources.stored import Part, Progress, StoredRows
 from prodsc.sources.tables import (
     FEATURE_NAMES,

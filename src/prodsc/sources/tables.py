@@ -1,5 +1,7 @@
 """Tables (.parquet, .csv): columns of numbers, or one column of vectors, as one matrix."""
 
+from __future__ import annotations
+
 import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -10,13 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 
 from prodsc.errors import InputError
 from prodsc.sources.arrays import listed
+from prodsc.sources.arrow import pa
 from prodsc.sources.stored import Progress, StoredRows, converted
 
 FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
@@ -184,7 +183,7 @@ def _columns(table: Table, chosen: list[int], names: list[str] | None) -> Plan:
     """One matrix in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
     kinds = {i: table.fields[i].type for i in chosen}
     wide = [i for i in chosen if pa.types.is_integer(kinds[i]) and kinds[i].bit_width > 16]
-    ends = [pc.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
+    ends = [pa.compute.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
     fits = all(abs(value) <= EXACT_IN_FLOAT32 for end in ends for value in end.values() if value is not None)
     dtypes = {
         np.float64 if pa.types.is_decimal(kinds[i]) or (i in wide and not fits) else np.float32
@@ -232,4 +231,4 @@ def _vectors(table: Table, i: int) -> Plan:
 
 def _widths(column: Any) -> np.ndarray:
     """Of each vector; 0 where there is none."""
-    return np.nan_to_num(pc.list_value_length(column).to_numpy(zero_copy_only=False))
+    return np.nan_to_num(pa.compute.list_value_length(column).to_numpy(zero_copy_only=False))

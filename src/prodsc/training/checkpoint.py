@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from prodsc import files, ranks
-from prodsc.errors import ModelFileError
+from prodsc.errors import Interrupted, ModelFileError
 from prodsc.training.loop import Callback, Training
 
 FORMAT = "prodsc-checkpoint"
@@ -199,10 +199,6 @@ class CheckpointCallback(Callback):
             save_checkpoint(self.path, training, self.about)
         self._last = time.monotonic()
         self._wait = min(max(SECONDS, (self._last - began) / self.max_share), self.max_wait * SECONDS)
-
-
-class Interrupted(KeyboardInterrupt):
-    """The user asked the run to stop; its checkpoint is written."""
 
 
 def _codes(names: np.ndarray, known: list[str]) -> np.ndarray:

@@ -1,0 +1,35 @@
+"""What a run records about the machine: peak memory, versions, system. Works on Linux, macOS and Windows."""
+
+import platform
+import sys
+from importlib.metadata import version
+from typing import Any
+
+from prodsc._version import __version__
+from prodsc.errors import require
+
+RECORDED_LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
+
+
+def peak_memory_mb() -> float:
+    """Largest memory of this process so far, in MB (2^20 bytes)."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        memory = require("psutil", extra="bench", caller="measuring memory on Windows").Process().memory_info()
+        return float(getattr(memory, "peak_wset", memory.rss)) / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10  # macOS counts bytes, Linux kibibytes
+
+
+def versions() -> dict[str, str]:
+    """Versions of prodsc, Python and the libraries that numbers depend on."""
+    libraries = {name: version(name) for name in RECORDED_LIBRARIES}
+    return {"prodsc": __version__, "python": platform.python_version(), **libraries}
+
+
+def machine() -> dict[str, Any]:
+    """Operating system, and the number of threads that torch uses."""
+    import torch
+
+    return {"system": platform.platform(), "threads": torch.get_num_threads()}
