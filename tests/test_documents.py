@@ -7,10 +7,12 @@ import re
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
 import prodsc
 from prodsc import PRODSC
+from prodsc.cli import cli
 from prodsc.cli.options import HIDDEN, parameter_options
 from prodsc.estimators.parameters import PARAMETER_BY_NAME, PARAMETERS, parameters_of
 from prodsc.pro_dsc.document import page
@@ -120,6 +122,30 @@ def test_links_lead_somewhere(document):
         path = document.parent / target if target else document
         assert path.exists(), f"{document.name} links to {link}"
         assert not anchor or anchor in heading_anchors(path.read_text()), f"{document.name} links to {link}"
+
+
+# ---- commands ----------------------------------------------------------------------------------------------
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of each prodsc command in console blocks, without comments; a backslash continues a line."""
+    lines = "\n".join(fenced_blocks(text, "console")).replace("\\\n", " ").splitlines()
+    found = [re.split(r"  +# ", line.removeprefix("$ "))[0].split() for line in lines if line.startswith("$ ")]
+    launched = [words[words.index("prodsc") :] for words in found if "prodsc" in words]
+    return [words for words in launched if len(words) > 1]
+
+
+@each_document
+def test_commands_and_their_options_exist(document):
+    for words in commands(document.read_text()):
+        command, rest = cli, words[1:]
+        while isinstance(command, click.Group) and rest:
+            found = command.get_command(click.Context(command), rest[0])
+            assert found is not None, f"there is no command {' '.join(words)}"
+            command, rest = found, rest[1:]
+        options = {name for parameter in command.params for name in [*parameter.opts, *parameter.secondary_opts]}
+        used = {word.split("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+        assert used <= options, f"{' '.join(words)}: unknown {used - options}"
 
 
 # ---- names of the code -------------------------------------------------------------------------------------
