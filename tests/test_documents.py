@@ -210,7 +210,7 @@ def test_layers_name_every_module_and_package_once():
     (block,) = fenced_blocks(ARCHITECTURE, "layers")
     layers = block.split()
     assert len(layers) == len(set(layers))
-    assert packages() - {"__init__", "__main__", "_version"} <= set(layers)
+    assert set(layers) == packages() - {"__init__", "__main__", "_version"}
 
 
 def test_rooms_of_the_architecture_are_the_layers():
@@ -266,6 +266,14 @@ def test_the_constraint_is_inside_the_packages_own_range():
     pinned = re.search(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
     lowest = re.fullmatch(r"torch>=([\d.]+)", requirement)[1]
     assert tuple(map(int, pinned.split(".")[:2])) >= tuple(map(int, lowest.split(".")[:2]))
+
+
+@each_document
+def test_extras_exist(document):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = document.read_text()
+    asked = re.findall(r"(?:prodsc|\.)\[([\w,-]+)\]'", text) + re.findall(r"extra `([\w-]+)`", text)
+    assert {extra for names in asked for extra in names.split(",")} <= set(extras)
 
 
 def test_the_pictures_of_the_documents_are_small():
