@@ -121,5 +121,6 @@ def test_fit_goes_on_from_its_checkpoint(name, blobs, fitted, tmp_path, monkeypa
 
 @each
 def test_shows_progress(name, blobs, capsys):
-    new(name, verbose=1).fit(blobs[0][:40])
-    assert "s left" in capsys.readouterr().err
+    model = new(name, verbose=1).fit(blobs[0][:40])
+    last = model.history_["phase"][-1], model.history_["step"][-1]
+    assert "{0} {1}/{1}".format(*last) in capsys.readouterr().err

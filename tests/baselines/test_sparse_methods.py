@@ -7,11 +7,10 @@ from sklearn.linear_model import ElasticNet
 
 from conftest import union_of_subspaces
 from prodsc import load, make
-from prodsc.baselines import self_expressive
+from prodsc.baselines.self_expressive import DenseSelfExpressive, SelfExpressive
 from prodsc.core import metrics
 from prodsc.core.self_expression import elastic_net as solver
-from prodsc.core.self_expression import sparse
-from prodsc.core.self_expression.elastic_net import ElasticNets, point_gammas
+from prodsc.core.self_expression.elastic_net import ElasticNets, SolverOptions, point_gammas
 from prodsc.core.self_expression.omp import omp
 from prodsc.errors import InputError
 
@@ -29,7 +28,7 @@ SPARSE, DENSE = ("ssc-omp", "ensc", "ssc"), ("lsr", "lrr")
 @pytest.mark.parametrize("name", [*SPARSE, *DENSE])
 def test_independent_subspaces_are_found_exactly(name, clean, tmp_path, monkeypatch):
     X, y = clean
-    monkeypatch.setattr(sparse, "BLOCK_BYTES", 8 * 160 * 50)  # several blocks
+    monkeypatch.setattr(SelfExpressive, "_block_bytes", 8 * 160 * 50)  # several blocks
     model = make(name, n_clusters=4).fit(X)
     assert metrics.accuracy(y, model.labels_) == 1
     assert not hasattr(model, "predict"), "it labels the rows it is given"
@@ -55,7 +54,7 @@ def test_lrr_preserves_subspaces_as_gamma_grows(clean):
 
 @pytest.mark.parametrize("name", ["lsr", "lrr"])
 def test_matrices_of_all_pairs_have_a_limit(name, clean, monkeypatch):
-    monkeypatch.setattr(self_expressive, "MAX_BYTES", 40 * 100**2)
+    monkeypatch.setattr(DenseSelfExpressive, "_max_bytes", 40 * 100**2)
     with pytest.raises(InputError, match=r"X has 160 rows, and L.R makes matrices of all pairs .* at most 100 rows"):
         make(name, n_clusters=4).fit(clean[0])
 
@@ -63,8 +62,7 @@ def test_matrices_of_all_pairs_have_a_limit(name, clean, monkeypatch):
 @pytest.mark.parametrize("name", ["ensc", "ssc"])
 def test_points_that_did_not_converge_are_told_of(name, monkeypatch):
     X = np.random.default_rng(0).standard_normal((60, 10))
-    monkeypatch.setattr(solver, "ROUGH_ROUNDS", 1)
-    monkeypatch.setattr(solver, "ROUNDS", 1)
+    monkeypatch.setattr(solver, "OPTIONS", SolverOptions(max_rough_rounds=1, max_rounds=1))
     with pytest.warns(UserWarning, match=r"the solver did not converge for \d+ of 60 points \(the worst is .* from"):
         make(name, n_clusters=2, gamma=400.0).fit(X)
 
@@ -108,15 +106,15 @@ def _problem(number):
 
 
 @pytest.mark.parametrize("tens", range(10))
-def test_elastic_net_is_optimal_and_scikit_learns(tens, monkeypatch):
+def test_elastic_net_is_optimal_and_scikit_learns(tens):
     """The KKT conditions to 1e-6 on ten random problems, and the objective that scikit-learn reaches; with and without
     a Gram matrix."""
-    monkeypatch.setattr(solver, "MOST_IN_GRAM", 0 if tens % 2 else 1000)
+    options = SolverOptions(max_gram_points=0 if tens % 2 else 1000)
     for number in range(10 * tens, 10 * tens + 10):
         X, tau, gamma = _problem(number)
         points, first = torch.from_numpy(X), slice(0, 1)
         gammas = point_gammas(points, first, gamma, tau)
-        found, error = ElasticNets(points, tau)(first, gammas)
+        found, error = ElasticNets(points, tau, options)(first, gammas)
         others, c, g = X[1:], found[0, 1:].numpy(), float(gammas[0])
         assert g == pytest.approx(gamma * tau / np.abs(others @ X[0]).max())
         inner = g * others @ (X[0] - c @ others) - (1 - tau) * c

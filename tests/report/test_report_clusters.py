@@ -6,7 +6,7 @@ import scipy.linalg
 
 from prodsc.core import metrics
 from prodsc.report.agreement import agreement, resampled, worst_pairs
-from prodsc.report.clusters import cards, standing_out, subspace_angles
+from prodsc.report.clusters import cards, mean_subspace_angles, standing_out
 from prodsc.report.movement import bands
 
 
@@ -56,9 +56,9 @@ def test_an_empty_cluster_and_one_of_one_row_have_cards(fitted):
 def test_angles_against_principal_angles():
     rng = np.random.default_rng(1)
     U, V = (np.linalg.qr(rng.standard_normal((8, 3)))[0] for _ in range(2))
-    principal = scipy.linalg.subspace_angles(U, V)
+    principal = scipy.linalg.mean_subspace_angles(U, V)
     wanted = np.degrees(np.arccos(np.sqrt(np.mean(np.cos(principal) ** 2))))
-    assert subspace_angles([(U, 3.2), (V, 2.9)])[0, 1] == pytest.approx(wanted)
+    assert mean_subspace_angles([(U, 3.2), (V, 2.9)])[0, 1] == pytest.approx(wanted)
 
 
 def test_columns_that_stand_out():

@@ -1,4 +1,4 @@
-"""The methods to compare with, one file each, behind the contract of `prodsc.estimators`."""
+"""Methods to compare with, one file each. `prodsc.estimators` has the interface they share."""
 
 from prodsc.baselines.cpp import CPP, choose_k
 from prodsc.baselines.dsc_net import DSCNet

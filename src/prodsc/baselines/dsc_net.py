@@ -1,4 +1,4 @@
-"""DSC-Net: an autoencoder whose codes express each other by a free matrix of all pairs."""
+"""DSC-Net: an autoencoder whose codes express each other by a free matrix of coefficients."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from prodsc.core import losses
 from prodsc.core.graph import spectral_labels
 from prodsc.core.losses import Objective, Term
-from prodsc.core.self_expression import low_rank_affinity, strongest
+from prodsc.core.self_expression import keep_largest, low_rank_affinity
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
@@ -25,8 +25,7 @@ from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.types import Rows
 
-MAX_ROWS = 30_000  # C, its gradient and Adam's two moments: 16 bytes a pair, 14 GB
-START = 1e-4  # of every entry of C
+MAX_ROWS = 30_000  # C, its gradient and the two moments of Adam: 16 bytes per pair, 14 GB
 
 
 class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
@@ -36,13 +35,14 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
         1/2 ||X - X_hat||^2 + beta ||C||_F^2 + gamma/2 ||Z - ZC||_F^2,   X_hat decoded from ZC
 
-    C is cleaned, made an affinity and clustered spectrally. It says nothing of new rows, so there is no `predict`.
+    The largest entries of C give an affinity for spectral clustering. There are no coefficients for new rows, so there
+    is no `predict`.
     See docs/methods/dsc-net.md.
     """
 
     capabilities = DeepClusterer.capabilities | {Capability.TRANSFORM}
 
-    network_: "ExpressedAutoencoder"
+    network_: "SelfExpressiveAutoencoder"
 
     def __init__(
         self,
@@ -97,12 +97,12 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         self._n_rows = len(rows)
         if self._n_rows > MAX_ROWS:
             raise InputError(
-                f"X has {self._n_rows} rows, and DSCNet learns a matrix of all pairs: at most {MAX_ROWS} rows. "
+                f"X has {self._n_rows} rows, and DSCNet learns a coefficient for every pair: at most {MAX_ROWS} rows. "
                 "Give fewer, or use a method that generalises, such as PRODSC or SENet."
             )
         super()._fit(rows, callbacks, checkpoint)
 
-    def _network(self, sample: Tensor) -> "ExpressedAutoencoder":
+    def _network(self, sample: Tensor) -> "SelfExpressiveAutoencoder":
         generator = torch.Generator().manual_seed(self.seed_)
         if self.encoder == "conv":
             autoencoder = conv_autoencoder(sample, self.channels, self.kernel_sizes, generator)
@@ -110,9 +110,9 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             autoencoder = mlp_autoencoder([sample.shape[1], self.hidden_size, self.n_components], generator)
         else:
             raise ParameterError(f"DSCNet: encoder must be 'mlp' or 'conv', got {self.encoder!r}: it needs a decoder.")
-        return ExpressedAutoencoder(autoencoder, self._n_rows)
+        return SelfExpressiveAutoencoder(autoencoder, self._n_rows)
 
-    def _objective(self) -> Objective["Whole"]:
+    def _objective(self) -> Objective["DSCNetBatch"]:
         return Objective(
             Term("reconstruction", 1.0, lambda s: losses.reconstruction(s.X, s.X_hat)),
             Term("frobenius", self.beta, lambda s: losses.frobenius(s.network.C)),
@@ -127,17 +127,17 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         )
         return [pretrain, Phase("joint", self.epochs, tuple(objective.terms), whole, self._adam)]
 
-    def _adam_of_autoencoder(self, network: "ExpressedAutoencoder") -> torch.optim.Optimizer:
+    def _adam_of_autoencoder(self, network: "SelfExpressiveAutoencoder") -> torch.optim.Optimizer:
         return torch.optim.Adam(network.autoencoder.parameters(), lr=self.pretrain_learning_rate, fused=True)
 
-    def _adam(self, network: "ExpressedAutoencoder") -> torch.optim.Optimizer:
+    def _adam(self, network: "SelfExpressiveAutoencoder") -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
 
-    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Whole":
-        return Whole(self.network_, rows[phase.batches[t]].to(self.device_), "self_expression" in phase.terms)
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "DSCNetBatch":
+        return DSCNetBatch(self.network_, rows[phase.batches[t]].to(self.device_), "self_expression" in phase.terms)
 
     def _finish(self, training: Training, rows: RowReader) -> None:
-        C = strongest(self.network_.C.detach(), self.mass_kept)
+        C = keep_largest(self.network_.C.detach(), self.mass_kept)
         A = low_rank_affinity(C, self.subspace_dim * self.n_clusters_ + 1, self.power)
         self.labels_ = spectral_labels(A.cpu(), self.n_clusters_, self.n_init, self.seed_)
 
@@ -174,19 +174,19 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return tags
 
 
-class ExpressedAutoencoder(nn.Module):
+class SelfExpressiveAutoencoder(nn.Module):
     """An autoencoder, and the coefficients of all pairs of rows."""
 
     def __init__(self, autoencoder: Autoencoder, n_rows: int):
         super().__init__()
         self.autoencoder = autoencoder
-        self.C = nn.Parameter(torch.full((n_rows, n_rows), START))
+        self.C = nn.Parameter(torch.full((n_rows, n_rows), 1e-4))
 
 
-class Whole:
-    """Rows, their codes, and what these are when expressed by each other; decoded from the latter if `expressed`."""
+class DSCNetBatch:
+    """Rows, their codes, and the codes as the others express them; decoded from the latter if `expressed`."""
 
-    def __init__(self, network: ExpressedAutoencoder, X: Tensor, expressed: bool):
+    def __init__(self, network: SelfExpressiveAutoencoder, X: Tensor, expressed: bool):
         self.network, self.X, self.expressed = network, X, expressed
 
     @cached_property
@@ -195,7 +195,7 @@ class Whole:
 
     @cached_property
     def Z_expressed(self) -> Rows:
-        return (self.Z.T @ self.network.C).T  # not C'Z: the gradient of C' would be turned, and it is N x N
+        return (self.Z.T @ self.network.C).T  # not C'Z: its gradient would be a transposed N x N matrix
 
     @cached_property
     def X_hat(self) -> Tensor:

@@ -88,11 +88,11 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
     def _prepare(self, rows: RowReader) -> None:
         self._training_rows = rows
 
-    def _objective(self) -> Objective["Coded"]:
+    def _objective(self) -> Objective["EDESCBatch"]:
         k = self.n_clusters_
         return Objective(
             Term("reconstruction", 1.0, lambda s: losses.mean_square(s.X, s.X_hat)),
-            Term("divergence", self.kl_weight, lambda s: losses.divergence(losses.sharpened(s.S), s.S)),
+            Term("divergence", self.kl_weight, lambda s: losses.divergence(losses.sharpened_target(s.S), s.S)),
             Term("unit_columns", self.orthogonality, lambda s: losses.unit_columns(s.network.D)),
             Term("overlap", self.orthogonality, lambda s: losses.overlap(s.network.D, k)),
         )
@@ -120,15 +120,15 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
         blocks = [largest_eigenvectors(part.T @ part, self.subspace_dim)[1] for part in parts]
         network.D.data = torch.cat(blocks, dim=1).to(Z)
 
-    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Coded":
-        return Coded(self, rows[phase.batches[t]].to(self.device_))
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "EDESCBatch":
+        return EDESCBatch(self, rows[phase.batches[t]].to(self.device_))
 
     def _finish(self, training: Training, rows: RowReader) -> None:
         del self._training_rows
         super()._finish(training, rows)
 
     def _probabilities(self, X: Tensor) -> Tensor:
-        return Coded(self, X).S
+        return EDESCBatch(self, X).S
 
     # ---- use -----------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
 
 
 class BasesAutoencoder(nn.Module):
-    """An autoencoder, and the bases of all clusters side by side."""
+    """An autoencoder, and the bases of all clusters as blocks of columns."""
 
     def __init__(self, autoencoder: Autoencoder, d: int):
         super().__init__()
@@ -160,8 +160,8 @@ class BasesAutoencoder(nn.Module):
         self.D = nn.Parameter(torch.eye(d))
 
 
-class Coded:
-    """Rows, their codes and how far these lie in each cluster's subspace."""
+class EDESCBatch:
+    """Rows, their codes, and the membership of these in the subspace of each cluster."""
 
     def __init__(self, model: EDESC, X: Tensor):
         self.model, self.network, self.X = model, model.network_, X

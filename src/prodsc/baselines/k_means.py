@@ -1,4 +1,4 @@
-"""k-means and spherical k-means behind the contract of all methods."""
+"""k-means and spherical k-means as methods to compare with."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +14,6 @@ from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability
 from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
-
-MOST_ROUNDS = 300  # of one start
-TOLERANCE = 1e-6  # of the mean squared distance: centres that move less are at rest
 
 
 class KMeansClusterer(Clusterer):
@@ -87,18 +84,20 @@ class SphericalKMeans(KMeansClusterer):
     def _find(self, X: Tensor) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed_)
         points = normalize(X)
-        found = [self._once(points, generator) for _ in range(self.n_init)]
-        best, self.inertia_ = min(found, key=lambda pair: pair[1])
+        runs = [self._once(points, generator) for _ in range(self.n_init)]
+        best, self.inertia_ = min(runs, key=lambda pair: pair[1])
         return best
 
-    def _once(self, X: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """Assign, average, renormalise, from k rows drawn far from each other; the inertia is sum_i 1 - <x_i, m_j>."""
+    def _once(
+        self, X: Tensor, generator: torch.Generator, max_rounds: int = 300, tolerance: float = 1e-6
+    ) -> tuple[Tensor, float]:
+        """Assign, average, renormalise, from k rows by k-means++; the inertia is sum_i 1 - <x_i, m_j>."""
         centres = _spread_rows(X, self.n_clusters_, generator)
         last = float("inf")
-        for _ in range(MOST_ROUNDS):
+        for _ in range(max_rounds):
             nearest, labels = (X @ centres.T).max(1)
             inertia = float((1 - nearest).sum())
-            if last - inertia <= TOLERANCE * len(X):
+            if last - inertia <= tolerance * len(X):
                 break
             last = inertia
             sums = torch.zeros_like(centres).index_add_(0, labels, X)
@@ -111,7 +110,7 @@ class SphericalKMeans(KMeansClusterer):
 
 
 def _spread_rows(X: Tensor, k: int, generator: torch.Generator) -> Tensor:
-    """k rows, each drawn with a chance that grows with its angle from those before it (k-means++)."""
+    """k rows, each drawn with a probability that grows with its angle to those before it (k-means++)."""
     chosen = [int(torch.randint(len(X), (1,), generator=generator))]
     gap = torch.full((len(X),), torch.inf)
     for _ in range(1, k):

@@ -1,4 +1,4 @@
-"""SCAN on frozen features: linear heads on which neighbours agree, then labels that train themselves."""
+"""SCAN on frozen features: linear heads on which neighbours agree, then self-labelling."""
 
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,6 @@ from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 
-SELF_LABEL_BATCH = 1000  # rows: every cluster should have sure ones in it
-
 
 class SCAN(SoftClusterer):
     """Semantic clustering by adopting nearest neighbours (SCAN, ECCV 2020), on features.
@@ -25,7 +23,7 @@ class SCAN(SoftClusterer):
 
         -mean_i log <p(x_i), p(x'_i)> - entropy_weight H(mean p)
 
-    then, on the best head, cross-entropy with its own labels where it is sure. See docs/methods/scan.md.
+    then, on the best head, cross-entropy with its own confident labels. See docs/methods/scan.md.
     """
 
     network_: "LinearHeads"
@@ -82,7 +80,8 @@ class SCAN(SoftClusterer):
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
         pairs = Batches(n_rows, self.batch_size, (self.seed_, Stream.FIRST_PHASE))
-        single = Batches(n_rows, SELF_LABEL_BATCH, (self.seed_, Stream.SECOND_PHASE))
+        # Large batches, so that every cluster has confident rows in each.
+        single = Batches(n_rows, 1000, (self.seed_, Stream.SECOND_PHASE))
         return [
             Phase("joint", self.epochs * pairs.per_epoch, ("disagreement", "negative_entropy"), pairs, self._adam),
             Phase("self-label", self.self_label_epochs * single.per_epoch, ("self_label",), single, self._adam),
@@ -91,10 +90,10 @@ class SCAN(SoftClusterer):
     def _adam(self, network: "LinearHeads") -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True)
 
-    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Neighbours":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "SCANBatch":
         batch = phase.batches[t]
         X, X_other = (rows[which].to(self.device_) for which in (batch, one_of(self._neighbours, batch, phase, t)))
-        return Neighbours(self.network_, X, X_other, self.entropy_weight)
+        return SCANBatch(self.network_, X, X_other, self.entropy_weight)
 
     def _listeners(self) -> list[Callback]:
         return [HeadLosses("disagreement")]
@@ -108,7 +107,7 @@ class SCAN(SoftClusterer):
 
 
 class LinearHeads(nn.Module):
-    """Heads side by side, and their losses of the newest epoch."""
+    """Independent heads, and their losses of the newest epoch."""
 
     losses: Tensor
 
@@ -126,8 +125,8 @@ class LinearHeads(nn.Module):
         return self.heads[int(self.losses.argmin())](X)
 
 
-class Neighbours:
-    """Rows and a neighbour of each: how far every head puts them together, and how evenly it uses the clusters."""
+class SCANBatch:
+    """Rows and a neighbour of each: how far every head agrees on both, and how evenly it uses the clusters."""
 
     def __init__(self, network: LinearHeads, X: Tensor, X_other: Tensor, entropy_weight: float):
         self.network, self.X, self.X_other, self.entropy_weight = network, X, X_other, entropy_weight

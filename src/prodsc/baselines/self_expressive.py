@@ -1,4 +1,4 @@
-"""What the classical subspace methods share: coefficients of all rows, an affinity of them, spectral clustering."""
+"""Shared by the classical subspace methods: coefficients of all rows, an affinity, spectral clustering."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -24,17 +24,17 @@ from prodsc.sources.rows import RowReader
 from prodsc.training import Callback
 from prodsc.types import Affinity, Rows, SparseMatrix, Square
 
-MAX_BYTES = 4 * 2**30  # of all matrices of N x N that live at once
-PARTS = ("data", "indices", "indptr")  # of a sparse matrix
-LATER = ("n_clusters", "n_init", "random_state", "device", "verbose")  # parameters that the affinity does not depend on
-SQUARES = 5  # such matrices of float64: C, the affinity, its normalised form, and what the eigensolver copies
+SPARSE_PARTS = ["data", "indices", "indptr"]
+CLUSTERING_PARAMETERS = ["n_clusters", "n_init", "random_state", "device", "verbose"]  # the affinity ignores them
 
 
 class SelfExpressive(Clusterer):
     """A method is its `_coefficients`, and its `_affinity` when that is not (|C| + |C|')/2.
 
-    The coefficients say nothing of rows that were not there, so there is no `predict`, and a saved model is its labels.
+    There are no coefficients for new rows, so there is no `predict`, and a saved model is its labels.
     """
+
+    _block_bytes = 16 * 2**20  # of one matrix of a block of rows; malloc reuses buffers below 32 MB
 
     capabilities = frozenset({Capability.COEFFICIENTS, Capability.AFFINITY})
 
@@ -52,19 +52,19 @@ class SelfExpressive(Clusterer):
         self.labels_ = spectral_labels(A, self.n_clusters_, self.n_init, self.seed_)
 
     def _kept_affinity(self, rows: RowReader, checkpoint: Path | None) -> Affinity | SparseMatrix:
-        """The affinity of the checkpoint, when it is of these rows and parameters; no seed and no k is among them."""
+        """The affinity, from the checkpoint if that is of these rows and parameters, whatever seed and k."""
         if checkpoint is None:
             return self._affinity(self._coefficients(self._points(rows)))
-        parameters = {n: v for n, v in model_file.plain_parameters(self).items() if n not in LATER}
+        parameters = {n: v for n, v in model_file.plain_parameters(self).items() if n not in CLUSTERING_PARAMETERS}
         about = json.dumps([type(self).__name__, parameters, fingerprint(rows.array)])
         if checkpoint.exists():
             metadata, parts = files.read_tensors(checkpoint)
             if metadata.get("affinity of") == about:
-                return scipy.sparse.csr_array(tuple(parts[name].numpy() for name in PARTS))
+                return scipy.sparse.csr_array(tuple(parts[name].numpy() for name in SPARSE_PARTS))
         A = self._affinity(self._coefficients(self._points(rows)))
-        if not isinstance(A, Tensor):  # a dense one is cheap to make again, and large
+        if not isinstance(A, Tensor):  # a dense one is large, and cheap to recompute
             A = scipy.sparse.csr_array(A)
-            kept = {name: torch.from_numpy(getattr(A, name)) for name in PARTS}
+            kept = {name: torch.from_numpy(getattr(A, name)) for name in SPARSE_PARTS}
             files.write_tensors(checkpoint, kept, {"affinity of": about})
         return A
 
@@ -77,24 +77,28 @@ class SelfExpressive(Clusterer):
         return _as_given(self._affinity(self._coefficients(self._points(self._new_rows(X)))))
 
     def _points(self, rows: RowReader) -> Rows:
-        """All rows in double: supports and optimality are read off small differences."""
+        """All rows in float64: supports and optimality depend on small differences."""
         return torch.cat(list(rows.chunks())).to(self.device_, torch.float64)
 
     def _blocks(self, n: int, values_per_point: int) -> Iterable[slice]:
         """Rows to express together, with progress."""
-        return track(blocks(n, values_per_point), type(self).__name__, enabled=bool(self.verbose))
+        return track(blocks(n, values_per_point, self._block_bytes), type(self).__name__, enabled=bool(self.verbose))
 
 
 class DenseSelfExpressive(SelfExpressive):
     """C has an entry for every pair of rows, which bounds the number of rows."""
 
+    _max_bytes = 4 * 2**30  # of all N x N matrices that exist at once
+    _n_matrices = 5  # of float64: C, the affinity, its normalised form, and two copies in the eigensolver
+
     def _checked(self, X: Any, reset: bool, strict: bool = False) -> np.ndarray:
         array = super()._checked(X, reset, strict)
-        most = int((MAX_BYTES / (8 * SQUARES)) ** 0.5)
+        row_bytes = 8 * self._n_matrices * len(array)
+        most = int((self._max_bytes / (8 * self._n_matrices)) ** 0.5)
         if len(array) > most:
             raise InputError(
                 f"X has {len(array)} rows, and {type(self).__name__} makes matrices of all pairs "
-                f"({8 * SQUARES * len(array) ** 2 / 2**30:.1f} GB, at most {MAX_BYTES / 2**30:.0f} GB): at most {most} "
+                f"({row_bytes * len(array) / 2**30:.1f} GB, at most {self._max_bytes / 2**30:.0f} GB): at most {most} "
                 "rows. Give fewer, or use SSCOMP or EnSC."
             )
         return array

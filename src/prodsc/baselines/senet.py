@@ -85,9 +85,9 @@ class SENet(DeepClusterer):
         return ExpressionNet(query, key)
 
     def _prepare(self, rows: RowReader) -> None:
-        self._dictionary = self._some(rows, self.dictionary_size, Stream.SENET_DICTIONARY)
+        self._dictionary = self._subset(rows, self.dictionary_size, Stream.SENET_DICTIONARY)
 
-    def _objective(self) -> Objective["Expressed"]:
+    def _objective(self) -> Objective["SENetBatch"]:
         return Objective(
             Term("self_expression", self.gamma, lambda s: dictionary_expression(s.X, s.C, self._dictionary)),
             Term("elastic_net", 1.0, lambda s: elastic_net(s.C, self.tau)),
@@ -106,8 +106,8 @@ class SENet(DeepClusterer):
         optimizer.register_step_pre_hook(clip)
         return optimizer
 
-    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Expressed":
-        return Expressed(self.network_, self._dictionary, torch.from_numpy(phase.batches[t]).to(self.device_))
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "SENetBatch":
+        return SENetBatch(self.network_, self._dictionary, torch.from_numpy(phase.batches[t]).to(self.device_))
 
     def _listeners(self) -> list[Callback]:
         return [Schedule(joint=cosine)]
@@ -115,14 +115,14 @@ class SENet(DeepClusterer):
     def _finish(self, training: Training, rows: RowReader) -> None:
         del self._dictionary  # the network is a function of any rows
         self.network_.eval()
-        kernel = self._kernel(self._some(rows, self.max_landmarks, Stream.LANDMARKS))
+        kernel = self._kernel(self._subset(rows, self.max_landmarks, Stream.LANDMARKS))
         partition = spectral_partition(kernel, self.n_clusters_, self.n_init, self.seed_)
         found = np.concatenate([partition.labels(X.to(self.device_)) for X in rows.chunks()])
         self.partition_, self.labels_ = partition.ordered(found)
 
-    def _some(self, rows: RowReader, most: int, stream: Stream) -> Rows:
-        """All rows, or so many by chance."""
-        return rows[sorted_subset(len(rows), most, self.seed_, stream)].to(self.device_)
+    def _subset(self, rows: RowReader, size: int, stream: Stream) -> Rows:
+        """All rows, or a random subset."""
+        return rows[sorted_subset(len(rows), size, self.seed_, stream)].to(self.device_)
 
     def _kernel(self, landmarks: Rows) -> CodeKernel:
         return CodeKernel(self.network_, landmarks, self.max_coefficients, self.n_neighbors)
@@ -155,8 +155,8 @@ class SENet(DeepClusterer):
         self.partition_ = model_file.restore_partition(self._kernel, tensors, facts, self.device_)
 
 
-class Expressed:
-    """Some rows of the dictionary, expressed by the others."""
+class SENetBatch:
+    """A batch of rows of the dictionary, expressed by the others."""
 
     def __init__(self, network: ExpressionNet, dictionary: Rows, batch: Tensor):
         self.network, self.dictionary, self.batch = network, dictionary, batch

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from prodsc.baselines.self_expressive import SelfExpressive
 from prodsc.core.graph.affinity import code_graph, symmetrised_sparse
-from prodsc.core.self_expression.elastic_net import TOLERANCE, ElasticNets, point_gammas
+from prodsc.core.self_expression.elastic_net import ElasticNets, point_gammas
 from prodsc.core.self_expression.omp import omp
 from prodsc.core.self_expression.sparse import sparse_coefficients
 from prodsc.types import Rows, SparseMatrix
@@ -61,10 +61,11 @@ class _ElasticNet(SelfExpressive):
 
         C = sparse_coefficients(solve, self._blocks(len(X), len(X)))
         error = torch.cat(errors)
-        if n_open := int((error > TOLERANCE).sum()):
+        tolerance = nets.options.tolerance
+        if n_open := int((error > tolerance).sum()):
             warnings.warn(
                 f"{type(self).__name__}: the solver did not converge for {n_open} of {len(X)} points (the worst is "
-                f"{float(error.max()):.1g} from its conditions, {TOLERANCE:g} is asked for); what it reached is used. "
+                f"{float(error.max()):.1g} from optimal instead of {tolerance:g}); its result is used. "
                 "Lower gamma, or drop rows that are nearly copies of others.",
                 UserWarning,
                 stacklevel=2,

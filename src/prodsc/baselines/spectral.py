@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from prodsc.core.graph import spectral_labels
-from prodsc.core.graph.affinity import neighbour_graph
+from prodsc.core.graph import neighbour_graph, neighbour_index, spectral_labels
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability
 from prodsc.sources.rows import RowReader
@@ -50,17 +48,16 @@ class SpectralClusterer(Clusterer):
         self.labels_ = spectral_labels(graph, self.n_clusters_, self.n_init, self.seed_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The commonest label among the nearest training rows; of a training row, its own label."""
+        """The most frequent label among the nearest training rows; for a training row, its own label."""
         rows = self._new_rows(X)
-        near = NearestNeighbors(n_neighbors=min(self.n_neighbors, len(self.rows_))).fit(self.rows_.numpy())
-        found = []
+        index = neighbour_index(self.rows_.numpy(), self.n_neighbors)
+        labels = []
         for part in rows.chunks():
-            distances, neighbours = near.kneighbors(part.numpy())
+            distances, neighbours = index.kneighbors(part.numpy())
             votes = np.eye(self.n_clusters_)[self.labels_[neighbours]].sum(1)
-            labels = votes.argmax(1)
-            known = distances[:, 0] <= 1e-6 * np.linalg.norm(part.numpy(), axis=1)  # float32 of one and the same row
-            found.append(np.where(known, self.labels_[neighbours[:, 0]], labels))
-        return np.concatenate(found)
+            is_training_row = distances[:, 0] <= 1e-6 * np.linalg.norm(part.numpy(), axis=1)  # equal in float32
+            labels.append(np.where(is_training_row, self.labels_[neighbours[:, 0]], votes.argmax(1)))
+        return np.concatenate(labels)
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return {"rows": self.rows_}, {}

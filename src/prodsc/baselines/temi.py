@@ -1,4 +1,4 @@
-"""TEMI: many small heads on frozen features, taught by slow copies of themselves on pairs of neighbours."""
+"""TEMI: many small heads on frozen features, trained with moving averages of themselves on pairs of neighbours."""
 
 import copy
 from functools import cached_property
@@ -16,8 +16,6 @@ from prodsc.nn import build_seeded
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.training.schedule import Schedule, rising
-
-PRIOR_MOMENTUM = 0.9  # of the moving average of the teachers' cluster sizes
 
 
 class TEMI(SoftClusterer):
@@ -84,7 +82,7 @@ class TEMI(SoftClusterer):
         X = torch.cat([*rows.chunks()]).to(self.device_)
         self._neighbours = nearest_neighbours(X, self.n_neighbors).cpu()
 
-    def _objective(self) -> Objective["Pairs"]:
+    def _objective(self) -> Objective["TEMIBatch"]:
         return Objective(Term("temi", 1.0, lambda s: s.by_head.mean()))
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
@@ -99,13 +97,13 @@ class TEMI(SoftClusterer):
             network.students.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
 
-    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Pairs":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "TEMIBatch":
         batch = phase.batches[t]
         X, X_other = (rows[which].to(self.device_) for which in (batch, one_of(self._neighbours, batch, phase, t)))
-        return Pairs(self.network_, X, X_other, self.exponent)
+        return TEMIBatch(self.network_, X, X_other, self.exponent)
 
     def _listeners(self) -> list[Callback]:
-        return [Schedule(warm_up=rising), TeachersFollow(self.teacher_momentum), HeadLosses("temi")]
+        return [Schedule(warm_up=rising), TeacherUpdate(self.teacher_momentum), HeadLosses("temi")]
 
     def _finish(self, training: Training, rows: RowReader) -> None:
         del self._neighbours  # n x n_neighbors: only training reads it
@@ -129,7 +127,7 @@ class CosineHead(nn.Module):
 
 
 class StudentsAndTeachers(nn.Module):
-    """Heads, their slow copies, the cluster sizes these see (p), and the losses of the newest epoch."""
+    """Heads, their moving averages, the cluster sizes by these (p), and the losses of the newest epoch."""
 
     prior: Tensor
     losses: Tensor
@@ -146,8 +144,8 @@ class StudentsAndTeachers(nn.Module):
         return torch.softmax(torch.stack([head(X) for head in heads]) / self.temperature, dim=2)
 
 
-class Pairs:
-    """Rows and a neighbour of each: what students and teachers make of them."""
+class TEMIBatch:
+    """Rows and a neighbour of each, and their probabilities by students and teachers."""
 
     def __init__(self, network: StudentsAndTeachers, X: Tensor, X_other: Tensor, exponent: float):
         self.network, self.X, self.X_other, self.exponent = network, X, X_other, exponent
@@ -171,11 +169,11 @@ class Pairs:
         return (temi(s, t_other, w, p, self.exponent) + temi(s_other, t, w, p, self.exponent)) / 2
 
 
-class TeachersFollow(Callback):
-    """After every step: teacher <- m teacher + (1 - m) student, and p follows what the teachers gave."""
+class TeacherUpdate(Callback):
+    """After every step: teacher <- m teacher + (1 - m) student, and p likewise follows the sizes of the clusters."""
 
-    def __init__(self, momentum: float):
-        self.momentum = momentum
+    def __init__(self, momentum: float, prior_momentum: float = 0.9):
+        self.momentum, self.prior_momentum = momentum, prior_momentum
 
     def on_step(self, training: Training) -> None:
         network = training.network
@@ -184,4 +182,4 @@ class TeachersFollow(Callback):
             for slow, fast in zip(network.teachers.parameters(), network.students.parameters(), strict=True):
                 slow.lerp_(fast, 1 - self.momentum)
             seen = torch.cat(training.batch.teachers, dim=1).mean(1)
-            network.prior.lerp_(seen, 1 - PRIOR_MOMENTUM)
+            network.prior.lerp_(seen, 1 - self.prior_momentum)

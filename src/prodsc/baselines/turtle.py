@@ -1,4 +1,4 @@
-"""TURTLE: the labelling of frozen features that a linear classifier learns fastest."""
+"""TURTLE: the labels of frozen features that a linear classifier learns fastest."""
 
 from functools import cached_property
 from typing import Any
@@ -64,10 +64,10 @@ class TURTLE(SoftClusterer):
         return WeightNormalised(build_seeded(lambda: nn.Linear(sample.shape[1], self.n_clusters_), generator))
 
     def _prepare(self, rows: RowReader) -> None:
-        whole = len(rows) <= self.batch_size  # then every batch is all rows: scaling them once is enough
+        whole = len(rows) <= self.batch_size  # then every batch is all rows, which are scaled once
         self._all_rows = rows[slice(None)].to(self.device_) if whole else None
 
-    def _objective(self) -> Objective["Labelling"]:
+    def _objective(self) -> Objective["TURTLEBatch"]:
         return Objective(
             Term("cross_entropy", 1.0, lambda s: soft_cross_entropy(s.logits, s.T)),
             Term("negative_entropy", self.entropy_weight, lambda s: negative_entropy(s.T)),
@@ -80,10 +80,10 @@ class TURTLE(SoftClusterer):
     def _adam(self, network: nn.Module) -> torch.optim.Optimizer:
         return torch.optim.Adam(network.parameters(), lr=self.learning_rate)
 
-    def _step(self, rows: RowReader, phase: Phase, t: int) -> "Labelling":
+    def _step(self, rows: RowReader, phase: Phase, t: int) -> "TURTLEBatch":
         start = generator(*phase.batches.seed, t, StepStream.CLASSIFIER)
         X = rows[phase.batches[t]].to(self.device_) if self._all_rows is None else self._all_rows
-        return Labelling(self, X, start)
+        return TURTLEBatch(self, X, start)
 
     def _finish(self, training: Training, rows: RowReader) -> None:
         del self._all_rows
@@ -94,7 +94,7 @@ class TURTLE(SoftClusterer):
 
 
 class WeightNormalised(nn.Module):
-    """x -> g v'x / |v| + b for each cluster: direction and length are learned apart."""
+    """x -> g v'x / |v| + b for each cluster: direction and length are separate weights."""
 
     def __init__(self, start: nn.Module):
         super().__init__()
@@ -106,8 +106,8 @@ class WeightNormalised(nn.Module):
         return linear(X, self.g * normalize(self.v), self.bias)
 
 
-class Labelling:
-    """Rows, the labels the network gives them, and what a new classifier learns of these."""
+class TURTLEBatch:
+    """Rows, their labels by the network, and the logits of a new classifier fitted to these."""
 
     def __init__(self, model: TURTLE, X: Tensor, generator: np.random.Generator):
         self.model, self.X, self.generator = model, X, generator
@@ -127,14 +127,28 @@ class Labelling:
 
 
 def cross_validated_accuracy(model: Clusterer, X: Any, folds: int = 10) -> float:
-    """How well logistic regression, fitted on the model's labels of the other folds, finds those of each fold.
+    """How well logistic regression predicts the labels of a model: accuracy in cross-validation.
 
-    A score without true labels: TURTLE's authors choose between settings and seeds by it.
+    A score without true labels, by which the authors of TURTLE choose between settings and seeds.
+
+    Parameters
+    ----------
+    model : Clusterer
+        A fitted model with `predict`.
+    X : array, tensor, frame or path
+        Rows.
+    folds : int
+        Number of folds.
+
+    Returns
+    -------
+    float
+        0 if all rows have one label.
     """
     rows = model._new_rows(X)
     labels = model.predict(X)
     if len(np.unique(labels)) == 1:
-        return 0.0  # one cluster for all rows is easy to learn and says nothing
+        return 0.0  # one cluster for all rows is trivial to learn
     features = torch.cat([*rows.chunks()]).numpy()
     split = KFold(folds, shuffle=True, random_state=model.seed_)
     return float(cross_val_score(LogisticRegression(max_iter=1000), features, labels, cv=split).mean())

@@ -264,7 +264,7 @@ def sphere(trial: Trial, checkpoint: Path) -> Measured:
     assert done.y_test is not None
     numbers = scored(done) | {"effective_rank": float(theory.effective_rank(torch.from_numpy(Z)))}
     classes = np.asarray(done.y_test, dtype=np.int64)
-    angles = theory.subspace_angles(torch.from_numpy(Z), torch.from_numpy(classes))
+    angles = theory.smallest_subspace_angles(torch.from_numpy(Z), torch.from_numpy(classes))
     numbers["angle"] = float(angles[~torch.eye(len(angles), dtype=torch.bool)].min())
     arrays = {"X": np.asarray(done.X_test), "Z": Z, "labels": done.labels, "classes": classes}
     return Measured(numbers, arrays, done.notes)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
@@ -13,6 +14,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator
 from numpy.typing import ArrayLike, NDArray
 
+from prodsc.core import theory
 from prodsc.errors import InputError
 from prodsc.random import sorted_subset
 from prodsc.report.style import COLOURS, INK, MUTED, cluster_colour, cluster_marker
@@ -55,10 +57,8 @@ def unit_rows(array: NDArray[Any], name: str) -> Floats:
 
 
 def effective_rank(singular: NDArray[Any]) -> float:
-    """As `theory.effective_rank`, of singular values that are at hand: r for r equally strong directions."""
-    energy = np.square(singular)
-    shares = energy[energy > 0] / max(float(energy.sum()), np.finfo(float).tiny)
-    return float(np.exp(-(shares * np.log(shares)).sum()))
+    """`theory.effective_rank_of_spectrum` of an array."""
+    return float(theory.effective_rank_of_spectrum(torch.from_numpy(singular)))
 
 
 def fractions(values: ArrayLike, name: str, n: int) -> Floats:

@@ -57,7 +57,7 @@ def cards(
     """One card per cluster; rows are numbered as in Z, `sizes` may count rows that are not in it."""
     members = [np.flatnonzero(labels == c) for c in range(len(sizes))]
     moments = [_moment(Z[rows]) for rows in members]
-    angles = subspace_angles([(vectors, dimension) for _, vectors, dimension in moments])
+    angles = mean_subspace_angles([(vectors, dimension) for _, vectors, dimension in moments])
     made = []
     for c, (rows, (values, vectors, dimension)) in enumerate(zip(members, moments, strict=True)):
         near = [(int(o), float(angles[c, o])) for o in np.argsort(angles[c]) if o != c and len(members[o])]
@@ -88,7 +88,7 @@ def _most_along(Z: NDArray[np.float32], rows: NDArray[np.intp], direction: NDArr
     return rows[np.argsort(-np.abs(Z[rows] @ direction), kind="stable")[:ALIGNED]].tolist()
 
 
-def subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]) -> parts.Floats:
+def mean_subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]) -> parts.Floats:
     """Degrees between every two subspaces: arccos of the root mean square cosine of their principal angles.
 
     Given as (orthonormal directions as columns, strongest first; how many of them count). 90: orthogonal.
@@ -134,5 +134,5 @@ def _moment(Z: NDArray[np.float32]) -> tuple[parts.Floats, NDArray[np.float32], 
         return np.zeros(1), np.zeros((Z.shape[1], 1), dtype=np.float32), 0.0
     values, vectors = np.linalg.eigh((Z.T @ Z).astype(np.float64) / len(Z))
     values = np.maximum(values[::-1], 0) / max(values.sum(), np.finfo(float).tiny)
-    dimension = float(theory.effective_rank(torch.from_numpy(np.diag(np.sqrt(values)))))
+    dimension = float(theory.effective_rank_of_spectrum(torch.from_numpy(np.sqrt(values))))
     return values, vectors[:, ::-1].astype(np.float32), dimension

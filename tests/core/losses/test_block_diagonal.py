@@ -1,7 +1,5 @@
 """The block-diagonal term with remembered eigenvectors against the exact one."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,6 @@ from prodsc.core.losses.block_diagonal import RememberedBlockDiagonal, energy, l
 from prodsc.core.self_expression import self_expression
 
 N, K = 900, 6
-MODULE = import_module("prodsc.core.losses.block_diagonal")  # the function of that name hides it
 
 
 def drifting_rows(t):
@@ -53,11 +50,10 @@ def test_gradient_is_that_of_the_exact_term():
     assert (found - reference).norm() <= 0.02 * reference.norm()
 
 
-def test_exact_again_every_so_often(monkeypatch):
-    monkeypatch.setattr(MODULE, "EXACT_EVERY", 2)
+def test_exact_again_every_so_often():
     A = self_expression(drifting_rows(0), 0.1).A
     wrong = torch.linalg.eigh(laplacian(A))[1][:, -K:]  # eigenvectors too, but the largest: the residual is zero
-    term, rows = RememberedBlockDiagonal(N, K), torch.arange(N)
+    term, rows = RememberedBlockDiagonal(N, K, exact_every=2), torch.arange(N)
     term.memory, term.calls = wrong.float(), torch.tensor(2)
     assert float(term(A, rows)) == pytest.approx(float(exact(A, K)), abs=1e-6)
 

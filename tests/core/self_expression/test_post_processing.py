@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from prodsc.core.self_expression import low_rank_affinity, strongest
+from prodsc.core.self_expression import keep_largest, low_rank_affinity
 
 
 def matrix(n=12, seed=0):
     return np.random.default_rng(seed).standard_normal((n, n))
 
 
-def _reference_strongest(C, share):
+def _reference_keep_largest(C, share):
     kept = np.zeros_like(C)
     for j in range(C.shape[1]):
         mass = 0.0
@@ -24,10 +24,10 @@ def _reference_strongest(C, share):
 
 
 @pytest.mark.parametrize("share", [0.05, 0.4, 0.9, 1.0])
-def test_strongest(share):
+def test_keep_largest(share):
     C = matrix()
-    expected = C if share == 1 else _reference_strongest(C, share)
-    np.testing.assert_array_equal(strongest(torch.from_numpy(C), share), expected)
+    expected = C if share == 1 else _reference_keep_largest(C, share)
+    np.testing.assert_array_equal(keep_largest(torch.from_numpy(C), share), expected)
 
 
 def _reference_affinity(C, rank, power):

@@ -5,8 +5,9 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from optimum import optimal_Z
 from prodsc.core.losses import coding_rate, self_expression
-from prodsc.core.theory import commutator, eigenspace_correlation, gamma_bound, gram_and_residual, optimal_Z, spectra
+from prodsc.core.theory import commutator, eigenspace_correlation, gamma_bound, gram_and_residual, spectra
 
 
 def random_pair(n, d, seed=0):

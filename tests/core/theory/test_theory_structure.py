@@ -7,7 +7,14 @@ import pytest
 import scipy.linalg
 import torch
 
-from prodsc.core.theory import block_means, cluster_ranks, csc, effective_rank, gram_and_residual, subspace_angles
+from prodsc.core.theory import (
+    block_means,
+    csc,
+    effective_rank,
+    effective_rank_of_spectrum,
+    gram_and_residual,
+    smallest_subspace_angles,
+)
 
 LABELS = torch.tensor([2, 0, 5, 0, 2, 2, 5, 0, 5, 5])  # in no order, not 0..k-1
 
@@ -60,10 +67,10 @@ def test_effective_rank_of_nothing():
     assert float(effective_rank(torch.zeros(4, 3))) == 1
 
 
-def test_cluster_ranks():
+def test_effective_rank_of_a_spectrum():
     Z = random_rows()
-    expected = [_reference_effective_rank(Z[label == LABELS].numpy()) for label in (0, 2, 5)]
-    np.testing.assert_allclose(cluster_ranks(Z, LABELS), expected)
+    expected = _reference_effective_rank(Z.numpy())
+    assert float(effective_rank_of_spectrum(torch.linalg.svdvals(Z))) == pytest.approx(expected)
 
 
 def test_csc():
@@ -103,7 +110,7 @@ def test_block_means_of_a_part_without_entries():
 def test_subspace_angles(energy):
     Z = random_rows(10, 20)
     bases = [_reference_basis(Z[label == LABELS].numpy(), energy) for label in (0, 2, 5)]
-    angles = subspace_angles(Z, LABELS, energy)
+    angles = smallest_subspace_angles(Z, LABELS, energy)
     assert angles.shape == (3, 3)
     for a in range(3):
         for b in range(3):
@@ -116,7 +123,9 @@ def test_known_angles():
     line = torch.tensor([[math.cos(math.pi / 6), 0.0, math.sin(math.pi / 6), 0.0]])
     plane = torch.tensor([[1.0, 0, 0, 0], [0, 1.0, 0, 0], [1.0, -1.0, 0, 0]])
     apart = torch.tensor([[0.0, 0, 0, -2.0]])
-    angles = subspace_angles(torch.cat([line, -2 * line, plane, apart]), torch.tensor([0, 0, 1, 1, 1, 2]), energy=1.0)
+    angles = smallest_subspace_angles(
+        torch.cat([line, -2 * line, plane, apart]), torch.tensor([0, 0, 1, 1, 1, 2]), energy=1.0
+    )
     expected = torch.tensor([[0.0, 30, 90], [30, 0, 90], [90, 90, 0]])
     torch.testing.assert_close(angles, expected, atol=0.05, rtol=0)
 
@@ -124,5 +133,5 @@ def test_known_angles():
 def test_little_energy_does_not_make_a_shared_direction():
     Z = torch.tensor([[1.0, 0, 0], [0, 0, 0.01], [0, 1.0, 0], [0, 0, 0.01]])
     labels = torch.tensor([0, 0, 1, 1])
-    assert float(subspace_angles(Z, labels)[0, 1]) == pytest.approx(90)
-    assert float(subspace_angles(Z, labels, energy=1.0)[0, 1]) == pytest.approx(0, abs=0.05)
+    assert float(smallest_subspace_angles(Z, labels)[0, 1]) == pytest.approx(90)
+    assert float(smallest_subspace_angles(Z, labels, energy=1.0)[0, 1]) == pytest.approx(0, abs=0.05)

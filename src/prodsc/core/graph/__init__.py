@@ -6,11 +6,11 @@ from prodsc.core.graph.eigen import cluster_qr, eigengap, laplacian_eigenvalues,
 from prodsc.core.graph.kernels import CoefficientKernel, GramKernel, Kernel, NeighbourKernel, PowerKernel
 from prodsc.core.graph.kmeans import kmeans, seeded_kmeans
 from prodsc.core.graph.neighbours import (
-    euclidean_neighbours,
     leading_directions,
     nearest_among,
     nearest_neighbours,
     neighbour_graph,
+    neighbour_index,
 )
 from prodsc.core.graph.outliers import OutlierModel, residual_quantiles, sample_dictionary
 from prodsc.core.graph.spectral import Partition, largest_first, posterior, spectral_labels, spectral_partition
@@ -27,7 +27,6 @@ __all__ = [
     "calibrate",
     "cluster_qr",
     "eigengap",
-    "euclidean_neighbours",
     "kmeans",
     "laplacian_eigenvalues",
     "largest_first",
@@ -37,6 +36,7 @@ __all__ = [
     "nearest_neighbours",
     "neighbour_agreement",
     "neighbour_graph",
+    "neighbour_index",
     "posterior",
     "residual_quantiles",
     "sample_dictionary",

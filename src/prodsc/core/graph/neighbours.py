@@ -82,23 +82,21 @@ def leading_directions(X: Rows, n_directions: int, sample_size: int = 1024) -> T
     return (sample.T.double() @ (vectors[:, -n_directions:] / strong.sqrt())).to(X)
 
 
-def euclidean_neighbours(X: np.ndarray, n_neighbors: int, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest rows of X to each query.
+def neighbour_index(X: np.ndarray, n_neighbors: int) -> NearestNeighbors:
+    """An index of Euclidean neighbours among the rows of X.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
     n_neighbors : int
         Number of neighbours, at most n of them.
-    queries : ndarray of shape (m, d)
 
     Returns
     -------
-    distances : ndarray of shape (m, min(n_neighbors, n))
-        The nearest first.
-    indices : ndarray of shape (m, min(n_neighbors, n))
+    sklearn.neighbors.NearestNeighbors
+        Fitted; `kneighbors(queries)` gives distances and row numbers, the nearest first.
     """
-    return NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X).kneighbors(queries)
+    return NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X)
 
 
 def neighbour_graph(points: np.ndarray | SparseMatrix, n_neighbors: int) -> scipy.sparse.csr_array:

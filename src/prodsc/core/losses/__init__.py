@@ -1,4 +1,4 @@
-"""TERMS: one file per term, each a function of tensors whose docstring is its equation; objective.py adds them up."""
+"""Terms of the loss: functions of tensors whose docstring is their equation. `Objective` adds them up."""
 
 from prodsc.core.losses.block_diagonal import RememberedBlockDiagonal, block_diagonal, laplacian
 from prodsc.core.losses.coding_rate import coding_rate, nuclear_spread, scale
@@ -15,7 +15,7 @@ from prodsc.core.losses.subspace_bases import (
     divergence,
     mean_square,
     overlap,
-    sharpened,
+    sharpened_target,
     unit_columns,
 )
 from prodsc.core.losses.temi import sameness, temi
@@ -50,7 +50,7 @@ __all__ = [
     "scale",
     "self_expression",
     "self_label",
-    "sharpened",
+    "sharpened_target",
     "soft_cross_entropy",
     "temi",
     "unit_columns",

@@ -1,4 +1,4 @@
-"""What rate reduction (MCR², MLC, CPP) sets against the coding rate: the rates of the parts, and a coding length."""
+"""The coding rate of parts of the data (MCR², MLC, CPP), and the coding length of clustered data."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,21 @@ from prodsc.types import Rows, Scalar, Square
 
 
 def coding_rate_parts(Z: Rows, Pi: Square, eps: float) -> Scalar:
-    """R_c = sum_j t_j/(2n) logdet(I + d/(t_j eps) Z' diag(Pi_j) Z), with Pi_j the column j of Pi and t_j its sum."""
+    """R_c = sum_j t_j/(2n) logdet(I + d/(t_j eps) Z' diag(Pi_j) Z), with Pi_j the column j of Pi and t_j its sum.
+
+    Parameters
+    ----------
+    Z : Tensor of shape (n, d)
+        Representation, one point per row.
+    Pi : Tensor of shape (n, k)
+        Memberships; column j is one part.
+    eps : float
+        Precision of the code.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
     d = Z.shape[1]
     rows, columns = torch.tril_indices(d, d, device=Z.device)
     t = Pi.sum(0)
@@ -21,12 +35,26 @@ def coding_rate_parts(Z: Rows, Pi: Square, eps: float) -> Scalar:
         L = torch.linalg.cholesky(shifted)
         slope = torch.cholesky_inverse(L)[:, rows, columns] * torch.where(rows == columns, 1.0, 2.0).to(M)
         level = 2 * L.diagonal(dim1=1, dim2=2).log().sum(1) - (slope * M).sum(1)
-    logdet = level + (slope * M).sum(1)  # its tangent: the same value and gradient, no way back through Cholesky
+    logdet = level + (slope * M).sum(1)  # its tangent: same value and gradient, no backward pass of Cholesky
     return (t * logdet).sum() / (2 * len(Z))
 
 
 def coding_length(Z: Rows, labels: Tensor, eps: float) -> Scalar:
-    """sum_j (m_j + d)/2 logdet(I + d/(eps m_j) Z_j'Z_j) - m_j log(m_j/m): nats that code m rows by cluster."""
+    """sum_j (m_j + d)/2 logdet(I + d/(eps m_j) Z_j'Z_j) - m_j log(m_j/m): nats that code m rows by cluster.
+
+    Parameters
+    ----------
+    Z : Tensor of shape (n, d)
+        Representation, one point per row.
+    labels : Tensor of shape (n,)
+        Cluster of each point.
+    eps : float
+        Precision of the code.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
     m, d = Z.shape
     total = Z.new_zeros(())
     for j in labels.unique():

@@ -1,24 +1,37 @@
-"""What is known of a few pairs of rows, as a term."""
+"""The term for known pairs of rows."""
 
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from prodsc.types import Rows, Scalar, Square
 
-KEPT = 100, 1000  # pairs together, pairs apart: as if so many more were known, and kept, so that few weigh little
 
+def links(Y: Rows, C: Square, R: Tensor, prior_pairs: tuple[int, int] = (100, 1000)) -> Scalar:
+    """Mean of 1 - |<e_i, e_j>| over pairs that belong together, plus mean of |<e_i, e_j>| over pairs that do not.
 
-def links(Y: Rows, C: Square, R: Tensor) -> Scalar:
-    """Mean of 1 - |<e_i, e_j>| over pairs that belong together (R = 1), plus mean of |<e_i, e_j>| over pairs that do
-    not (R = -1), where e_i is row i as the others express it, column i of Y'C, at unit length. Each mean counts KEPT
-    pairs more, at 0: one row in the wrong place must not pull its whole neighbourhood along.
+    e_i is row i as the other rows express it: column i of Y'C, scaled to length 1. So the gradient acts on all rows
+    that express a constrained row. A gradient on the row itself would make the network memorise a few rows and become
+    a classifier of these few; for the same reason there is no gradient through C.
 
-    A known row so speaks for all rows that express it. Pulling at the row itself would teach the network a few rows by
-    heart, and the rest of the data would follow it as a classifier of these few. Hence no gradient through C, too.
+    Parameters
+    ----------
+    Y : Tensor of shape (n, d)
+        Unit rows.
+    C : Tensor of shape (n, n)
+        Coefficients; column j expresses point j.
+    R : Tensor of shape (n, n)
+        1 for two rows that belong together, -1 for two that do not, 0 where nothing is known.
+    prior_pairs : tuple of int
+        Pairs with value 0 that each mean counts in addition, together and apart: with few known pairs, one row in the
+        wrong place must not move its whole neighbourhood.
+
+    Returns
+    -------
+    Tensor, a scalar
     """
     known = R.any(1)
     E = normalize(C.detach()[:, known].T @ Y)
     near, R = (E @ E.T).abs(), R[known][:, known]
-    together, apart = R > 0, R < 0  # every pair is there twice
-    pulled = ((1 - near) * together).sum() / (together.sum() + 2 * KEPT[0])
-    return pulled + (near * apart).sum() / (apart.sum() + 2 * KEPT[1])
+    together, apart = R > 0, R < 0  # each pair occurs twice
+    pulled = ((1 - near) * together).sum() / (together.sum() + 2 * prior_pairs[0])
+    return pulled + (near * apart).sum() / (apart.sum() + 2 * prior_pairs[1])

@@ -4,5 +4,17 @@ from prodsc.types import Rows, Scalar, Square
 
 
 def self_expression(Z: Rows, C: Square) -> Scalar:
-    """L2 = 1/2 ||Z' - Z'C||_F^2 / n with points as columns of Z'; in rows, the residual is Z - C'Z."""
+    """L2 = 1/2 ||Z' - Z'C||_F^2 / n with points as columns of Z'; in rows, the residual is Z - C'Z.
+
+    Parameters
+    ----------
+    Z : Tensor of shape (n, d)
+        Representation, one point per row.
+    C : Tensor of shape (n, n)
+        Coefficients; column j expresses point j.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
     return 0.5 * (Z - C.T @ Z).square().sum() / len(Z)

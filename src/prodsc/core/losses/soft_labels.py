@@ -1,4 +1,4 @@
-"""Terms on probabilities of clusters: agreement, even use of the clusters, and labels that train themselves."""
+"""Terms on probabilities of clusters: agreement of neighbours, even use of the clusters, and self-labelling."""
 
 import torch
 from jaxtyping import Float
@@ -8,25 +8,70 @@ from prodsc.types import Rows, Scalar
 
 
 def disagreement(P: Float[Tensor, "*h n k"], P_other: Float[Tensor, "*h n k"]) -> Float[Tensor, "*h"]:
-    """-mean_i log <p_i, p'_i>: zero when each row and its neighbour are sure of the same cluster."""
+    """-mean_i log <p_i, p'_i>: zero when each row and its neighbour certainly have the same cluster.
+
+    Parameters
+    ----------
+    P : Tensor of shape (..., n, k)
+        Probabilities of the clusters.
+    P_other : Tensor of shape (..., n, k)
+        Those of a neighbour of each row.
+
+    Returns
+    -------
+    Tensor of shape (...)
+    """
     return -(P * P_other).sum(-1).clamp_min(torch.finfo(P.dtype).tiny).log().mean(-1)
 
 
 def negative_entropy(P: Float[Tensor, "*h n k"]) -> Float[Tensor, "*h"]:
-    """-H(m) = sum_k m_k log m_k, m = mean_i p_i: lowest, -log k, when all clusters are used alike."""
+    """-H(m) = sum_k m_k log m_k, m = mean_i p_i: lowest, -log k, when all clusters have the same size.
+
+    Parameters
+    ----------
+    P : Tensor of shape (..., n, k)
+        Probabilities of the clusters.
+
+    Returns
+    -------
+    Tensor of shape (...)
+    """
     m = P.mean(-2)
     return torch.xlogy(m, m).sum(-1)
 
 
 def soft_cross_entropy(logits: Rows, T: Rows) -> Scalar:
-    """-mean_i sum_k t_ik log softmax(logits_i)_k."""
+    """-mean_i sum_k t_ik log softmax(logits_i)_k.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n, k)
+        Scores of the clusters.
+    T : Tensor of shape (n, k)
+        Target probabilities.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
     return -(T * torch.log_softmax(logits, dim=1)).sum(1).mean()
 
 
 def self_label(logits: Rows, confidence: float) -> Scalar:
     """-mean of log p(y_i), y_i = argmax p_i, over rows with p(y_i) > confidence, every cluster with the same weight.
 
-    Zero when no row is that sure.
+    Zero when no row is that certain.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n, k)
+        Scores of the clusters.
+    confidence : float
+        Probability above which a row is used.
+
+    Returns
+    -------
+    Tensor, a scalar
     """
     log_p = torch.log_softmax(logits, dim=1)
     top, y = log_p.max(1)

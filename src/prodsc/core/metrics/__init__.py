@@ -1,4 +1,4 @@
-"""ACC, NMI, ARI, calibration, the subspace-preserving error and connectivity."""
+"""Scores of labels and coefficients: ACC, NMI, ARI, calibration, subspace-preserving error, connectivity."""
 
 from prodsc.core.metrics.labels import agreement_beyond_chance, evenness, same_label_share
 from prodsc.core.metrics.scores import (

@@ -12,14 +12,43 @@ from prodsc.types import Affinity, Square
 
 
 def accuracy(true: np.ndarray, predicted: np.ndarray) -> float:
-    """ACC: the share of points whose cluster is matched to their class, under the best one-to-one matching."""
+    """ACC: the share of points whose cluster is matched to their class, under the best one-to-one matching.
+
+    Parameters
+    ----------
+    true : ndarray of shape (n,)
+        Class of each row.
+    predicted : ndarray of shape (n,)
+        Cluster of each row.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If the shapes differ.
+    """
     counts = contingency_matrix(*_pair(true, predicted))
     rows, columns = linear_sum_assignment(counts, maximize=True)
     return float(counts[rows, columns].sum() / counts.sum())
 
 
 def matched(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Which points are right under that matching, one True or False for each."""
+    """Which points have their class under the matching of `accuracy`.
+
+    Parameters
+    ----------
+    true : ndarray of shape (n,)
+        Class of each row.
+    predicted : ndarray of shape (n,)
+        Cluster of each row.
+
+    Returns
+    -------
+    ndarray of bool, of shape (n,)
+    """
     _, codes = np.unique(true, return_inverse=True)
     clusters, found = np.unique(predicted, return_inverse=True)
     rows, columns = linear_sum_assignment(contingency_matrix(*_pair(codes, found)), maximize=True)
@@ -29,7 +58,21 @@ def matched(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
-    """ECE: the mean distance, over bins of equal width weighted by their rows, of mean confidence and share right."""
+    """ECE: the mean distance, over bins of equal width weighted by their rows, of mean confidence and share right.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n,)
+        Probability of each label.
+    right : ndarray of bool, of shape (n,)
+        See `matched`.
+    bins : int
+        Number of bins.
+
+    Returns
+    -------
+    float
+    """
     confidence, right = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     place = np.minimum((confidence * bins).astype(int), bins - 1)
     gaps = [abs((confidence - right)[place == i].sum()) for i in range(bins)]
@@ -37,23 +80,81 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15)
 
 
 def nmi(true: np.ndarray, predicted: np.ndarray) -> float:
-    """NMI, normalised by the arithmetic mean of the two entropies."""
+    """NMI, normalised by the arithmetic mean of the two entropies.
+
+    Parameters
+    ----------
+    true : ndarray of shape (n,)
+        Class of each row.
+    predicted : ndarray of shape (n,)
+        Cluster of each row.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If the shapes differ.
+    """
     return float(normalized_mutual_info_score(*_pair(true, predicted), average_method="arithmetic"))
 
 
 def ari(true: np.ndarray, predicted: np.ndarray) -> float:
-    """ARI: pair agreement, corrected for chance."""
+    """ARI: pair agreement, corrected for chance.
+
+    Parameters
+    ----------
+    true : ndarray of shape (n,)
+        Class of each row.
+    predicted : ndarray of shape (n,)
+        Cluster of each row.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If the shapes differ.
+    """
     return float(adjusted_rand_score(*_pair(true, predicted)))
 
 
 def scores(true: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """ACC, NMI and ARI by name.
+
+    Parameters
+    ----------
+    true : ndarray of shape (n,)
+        Class of each row.
+    predicted : ndarray of shape (n,)
+        Cluster of each row.
+
+    Returns
+    -------
+    dict of float
+    """
     return {"ACC": accuracy(true, predicted), "NMI": nmi(true, predicted), "ARI": ari(true, predicted)}
 
 
 def subspace_preserving_error(C: Square, classes: np.ndarray) -> float:
     """SRE = 100/N sum_j (1 - sum_i w_ij |c_ij| / ||c_j||_1), w_ij = 1 when i and j share a class.
 
-    A zero column expresses nothing by its own class, so it counts as all wrong (100).
+    A column of zeros counts as all wrong (100).
+
+    Parameters
+    ----------
+    C : Tensor of shape (n, n)
+        Coefficients; column j expresses point j.
+    classes : ndarray of shape (n,)
+        Class of each row.
+
+    Returns
+    -------
+    float
     """
     same = _same_class(classes, len(C))
     absolute = C.abs()
@@ -63,9 +164,21 @@ def subspace_preserving_error(C: Square, classes: np.ndarray) -> float:
 
 
 def connectivity(A: Affinity, classes: np.ndarray) -> np.ndarray:
-    """Second smallest eigenvalue of the normalised Laplacian within each class: 0 where a class falls apart.
+    """Second smallest eigenvalue of the normalised Laplacian within each class: 0 where a class is not connected.
 
     A class of one point is connected by definition (1).
+
+    Parameters
+    ----------
+    A : Tensor of shape (n, n)
+        Affinity: symmetric, not negative.
+    classes : ndarray of shape (n,)
+        Class of each row.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        One value per class, classes ascending.
     """
     _same_class(classes, len(A))
     found = []

@@ -1,4 +1,4 @@
-"""C: Gram matrix, sign, row softmax or Sinkhorn, and the two published variants of the coefficients."""
+"""Self-expressive coefficients C: of the network's outputs, of a free matrix, in closed form, sparse, by SENet."""
 
 from prodsc.core.self_expression.coefficients import (
     COEFFICIENT_FORMS,
@@ -6,15 +6,15 @@ from prodsc.core.self_expression.coefficients import (
     CoefficientForm,
     Normaliser,
     SelfExpression,
+    apply_constraints,
     gram,
-    informed,
     perplexity,
     potentials,
     row_softmax,
     self_expression,
     sinkhorn,
 )
-from prodsc.core.self_expression.post_processing import low_rank_affinity, strongest
+from prodsc.core.self_expression.post_processing import keep_largest, low_rank_affinity
 from prodsc.core.self_expression.senet import CodeKernel, ExpressionNet
 
 __all__ = [
@@ -25,13 +25,13 @@ __all__ = [
     "ExpressionNet",
     "Normaliser",
     "SelfExpression",
+    "apply_constraints",
     "gram",
-    "informed",
+    "keep_largest",
     "low_rank_affinity",
     "perplexity",
     "potentials",
     "row_softmax",
     "self_expression",
     "sinkhorn",
-    "strongest",
 ]

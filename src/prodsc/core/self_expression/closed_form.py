@@ -1,4 +1,4 @@
-"""Coefficients that a singular value decomposition gives at once. Rows are points: column j of C expresses point j.
+"""Coefficients in closed form, by a singular value decomposition. Column j of C expresses point j.
 
 X = U Sigma V'      XX' = U Sigma^2 U'
 """
@@ -12,7 +12,18 @@ from prodsc.types import Rows, Square
 def least_squares(X: Rows, gamma: float) -> Square:
     """min 1/2 ||C||_F^2 + gamma/2 ||X - C'X||_F^2, diag(C) = 0 (LSR).
 
-    P = XX'(XX' + I/gamma)^-1 expresses each point with its own help; leaving that out is c_ij = p_ij / (1 - p_jj).
+    P = XX'(XX' + I/gamma)^-1 includes each point itself; without it, c_ij = p_ij / (1 - p_jj).
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+        Points as rows.
+    gamma : float
+        Weight of self-expression.
+
+    Returns
+    -------
+    Tensor of shape (n, n)
     """
     U, squares = _decomposed(X)
     P = (U * (squares / (squares + 1 / gamma))) @ U.T
@@ -23,6 +34,17 @@ def low_rank(X: Rows, gamma: float) -> Square:
     """min ||C||_* + gamma/2 ||X - C'X||_F^2 (LRR with Gaussian noise): C = U max(I - Sigma^-2/gamma, 0) U'.
 
     Towards gamma = infinity, clean data, this is the shape interaction matrix UU'.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+        Points as rows.
+    gamma : float
+        Weight of self-expression.
+
+    Returns
+    -------
+    Tensor of shape (n, n)
     """
     U, squares = _decomposed(X)
     return (U * (1 - 1 / (gamma * squares)).clamp_min(0.0)) @ U.T

@@ -1,22 +1,37 @@
-"""Orthogonal matching pursuit of many points at once: each step is one matrix product for a whole block."""
+"""Orthogonal matching pursuit of many points at once: each step is one matrix product for a block of points."""
 
 import torch
 from torch import Tensor
 
 from prodsc.types import Rows
 
-DEPENDENT = 1e-10  # an atom with less of its length outside the span of the support adds nothing but rounding
 
-
-def omp(X: Rows, points: slice, n_nonzero: int, tol: float) -> Tensor:
+def omp(X: Rows, points: slice, n_nonzero: int, tol: float, dependent: float = 1e-10) -> Tensor:
     """Coefficients, one row per point: r = x_i; j = argmax |<r, x_j>|, j != i; r = x_i - its projection on the support.
 
     A point stops after n_nonzero steps or when ||r|| <= tol ||x_i||. The support of each point is kept as Q T with
-    orthonormal rows of Q and a triangular T, so a step costs O(d) per atom of the support and no least squares anew.
+    orthonormal rows of Q and a triangular T, so a step costs O(d) per atom of the support.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+        Points as rows, which are also the atoms.
+    points : slice
+        Points to express.
+    n_nonzero : int
+        Largest number of coefficients of a point.
+    tol : float
+        Residual, relative to the point, at which it stops.
+    dependent : float
+        Share of the length of an atom outside the span of the support below which it is only rounding.
+
+    Returns
+    -------
+    Tensor of shape (len(points), n)
     """
     x, own = X[points], torch.arange(len(X), device=X.device)[points]
     b, d = x.shape
-    steps = min(n_nonzero, len(X) - 1, d)  # d independent atoms express anything
+    steps = min(n_nonzero, len(X) - 1, d)  # d independent atoms express every point
     Q, T = x.new_zeros(b, steps, d), torch.eye(steps, dtype=x.dtype, device=x.device).repeat(b, 1, 1)
     projections = x.new_zeros(b, steps)
     taken = own[:, None].repeat(1, steps + 1)  # the point itself, then its support
@@ -30,7 +45,7 @@ def omp(X: Rows, points: slice, n_nonzero: int, tol: float) -> Tensor:
         best, atom = scores.max(dim=1)
         q, inside = _orthogonalised(X[atom], Q[:, :t])
         length = q.norm(dim=1)
-        live &= (best > 0) & (length > DEPENDENT * X[atom].norm(dim=1))
+        live &= (best > 0) & (length > dependent * X[atom].norm(dim=1))
         Q[:, t] = torch.where(live[:, None], q / length[:, None], 0.0)
         T[:, :t, t] = torch.where(live[:, None], inside, 0.0)
         T[:, t, t] = torch.where(live, length, 1.0)

@@ -9,12 +9,15 @@ from torch.nn.functional import normalize
 
 from prodsc.types import Affinity, Rows
 
-SAME = 1e-5  # of its length: a row this near to a landmark is that landmark
-TIE = 1e-3  # of a squared distance: the same row in another block of rows rounds differently
-
 
 class ExpressionNet(nn.Module):
-    """Queries, keys and the threshold."""
+    """The networks for queries and keys, and the threshold.
+
+    Parameters
+    ----------
+    query, key : torch.nn.Module
+        From rows to m dimensions.
+    """
 
     def __init__(self, query: nn.Module, key: nn.Module):
         super().__init__()
@@ -29,51 +32,62 @@ class ExpressionNet(nn.Module):
 
 
 class CodeKernel:
-    """The graph of the nearest neighbours among codes: 1 where each of two rows has the other among its nearest, 1/2
-    where only one has.
+    """The graph of nearest neighbours among codes: 1 where each of two rows is among the nearest of the other, 1/2
+    where only one is.
 
-    The code of a row is the sizes of its coefficients by the landmarks, the largest `kept` of them, with unit length.
+    The code of a row is the absolute values of its largest coefficients by the landmarks, scaled to length 1.
+
+    Parameters
+    ----------
+    network : ExpressionNet
+        Gives the coefficients.
+    landmarks : Tensor of shape (m, d)
+        Rows that express all rows.
+    max_coefficients : int
+        Number of coefficients of a code.
+    n_neighbors : int
+        Number of neighbours of a code.
     """
 
-    def __init__(self, network: ExpressionNet, landmarks: Rows, kept: int, n_neighbors: int):
-        self.network, self.landmarks, self.kept = network, landmarks, kept
+    def __init__(self, network: ExpressionNet, landmarks: Rows, max_coefficients: int, n_neighbors: int):
+        self.network, self.landmarks, self.max_coefficients = network, landmarks, max_coefficients
         self.n_neighbors = min(n_neighbors, len(landmarks) - 1)
-        oneself = torch.arange(len(landmarks), device=landmarks.device)
-        self.codes = self._codes(landmarks, oneself)
-        self.reach = self._reach(self._apart(self.codes, oneself))
+        own = torch.arange(len(landmarks), device=landmarks.device)
+        self.codes = self._codes(landmarks, own)
+        self.radius = self._radius(self._distances(self.codes, own))
 
     def matrix(self) -> Affinity:
         return self.rows(self.landmarks)
 
     def rows(self, Y: Rows) -> Tensor:
-        oneself = self._oneself(Y)
-        apart = self._apart(self._codes(Y, oneself), oneself)
-        graph = ((apart <= self._reach(apart)[:, None]).to(Y) + (apart <= self.reach).to(Y)) / 2
-        return _with(graph, oneself, 1.0)  # every row is its own neighbour, so that hubs do not make a bipartite graph
+        own = self._landmark_of(Y)
+        distances = self._distances(self._codes(Y, own), own)
+        graph = ((distances <= self._radius(distances)[:, None]).to(Y) + (distances <= self.radius).to(Y)) / 2
+        return _with(graph, own, 1.0)  # every row is its own neighbour, so that hubs do not make a bipartite graph
 
     @torch.no_grad()
-    def _codes(self, Y: Rows, oneself: Tensor) -> Tensor:
-        """In double: codes of a young network differ in their last digits only."""
-        C = self.network.coefficients(Y, self.landmarks).abs()  # x and -x are of one subspace
-        C = _with(C, oneself, 0.0)  # no row expresses itself
-        if self.kept < C.shape[1]:
-            smallest = C.topk(self.kept, dim=1).values[:, -1:]
+    def _codes(self, Y: Rows, own: Tensor) -> Tensor:
+        """In float64: codes of an untrained network differ in their last digits only."""
+        C = self.network.coefficients(Y, self.landmarks).abs()  # x and -x are in one subspace
+        C = _with(C, own, 0.0)  # no row expresses itself
+        if self.max_coefficients < C.shape[1]:
+            smallest = C.topk(self.max_coefficients, dim=1).values[:, -1:]
             C = torch.where(smallest <= C, C, 0.0)
         return normalize(C.double())
 
-    def _apart(self, codes: Tensor, oneself: Tensor) -> Tensor:
+    def _distances(self, codes: Tensor, own: Tensor) -> Tensor:
         """Squared distances of codes to those of the landmarks."""
-        return _with(2 - 2 * codes @ self.codes.T, oneself, torch.inf)
+        return _with(2 - 2 * codes @ self.codes.T, own, torch.inf)
 
-    def _reach(self, apart: Tensor) -> Tensor:
-        """How near a code must be to be among the nearest of each row."""
-        return (1 + TIE) * apart.topk(self.n_neighbors, dim=1, largest=False).values[:, -1]
+    def _radius(self, distances: Tensor, tie: float = 1e-3) -> Tensor:
+        """Distance of the last of the nearest codes of each row; within `tie`, as rounding depends on the block."""
+        return (1 + tie) * distances.topk(self.n_neighbors, dim=1, largest=False).values[:, -1]
 
-    def _oneself(self, Y: Rows) -> Tensor:
-        """The number of the landmark that each row is, or -1."""
+    def _landmark_of(self, Y: Rows, same: float = 1e-5) -> Tensor:
+        """The number of the landmark that each row is, or -1; equal to within `same` of the length of the row."""
         nearest = torch.cdist(Y, self.landmarks).argmin(1)
-        apart = (Y - self.landmarks[nearest]).norm(dim=1)
-        return torch.where(apart <= SAME * Y.norm(dim=1), nearest, -1)
+        distances = (Y - self.landmarks[nearest]).norm(dim=1)
+        return torch.where(distances <= same * Y.norm(dim=1), nearest, -1)
 
 
 def _with(M: Tensor, columns: Tensor, value: float) -> Tensor:

@@ -13,6 +13,21 @@ def gamma_bound(alpha: float, n: int, d: int, lambda_max: float) -> float:
 
     lambda_max is the largest eigenvalue of M = (I - C)(I - C)'. The library's gamma multiplies the term divided
     by n, so it is compared with n times this.
+
+    Parameters
+    ----------
+    alpha : float
+        d / (n eps).
+    n : int
+        Number of points of a batch.
+    d : int
+        Dimension of the representation.
+    lambda_max : float
+        Largest eigenvalue of M.
+
+    Returns
+    -------
+    float
     """
     return alpha**2 / (lambda_max * (alpha + min(d / n, 1.0)))
 
@@ -21,6 +36,19 @@ def gamma_safe(n: int, d: int, eps: float) -> float:
     """The bound on the library's gamma that needs no data: ||C||_2 <= 1 gives lambda_max(M) <= 4.
 
     For d <= n the batch size cancels: d / (4 eps (1 + eps)).
+
+    Parameters
+    ----------
+    n : int
+        Number of points of a batch.
+    d : int
+        Dimension of the representation.
+    eps : float
+        Precision of the coding rate.
+
+    Returns
+    -------
+    float
     """
     return n * gamma_bound(d / (n * eps), n, d, lambda_max=4.0)
 
@@ -28,8 +56,25 @@ def gamma_safe(n: int, d: int, eps: float) -> float:
 def no_collapse_margin(gamma: float, n: int, d: int, eps: float, lambda_max: float) -> float:
     """n gamma_bound(d / (n eps), n, d, lambda_max) / gamma, for the library's gamma; > 1 rules collapse out.
 
-    For d <= n the batch size cancels: d / (eps (1 + eps) gamma lambda_max). Below 1 nothing is said: the
-    condition is sufficient, not necessary.
+    For d <= n the batch size cancels: d / (eps (1 + eps) gamma lambda_max). Below 1 it may collapse or
+    not: the condition is sufficient, not necessary.
+
+    Parameters
+    ----------
+    gamma : float
+        Weight of self-expression.
+    n : int
+        Number of points of a batch.
+    d : int
+        Dimension of the representation.
+    eps : float
+        Precision of the coding rate.
+    lambda_max : float
+        Largest eigenvalue of M.
+
+    Returns
+    -------
+    float
     """
     if gamma * lambda_max == 0:  # nothing pulls towards collapse
         return math.inf
@@ -38,10 +83,23 @@ def no_collapse_margin(gamma: float, n: int, d: int, eps: float, lambda_max: flo
 
 @torch.no_grad()
 def lambda_max(C: Square, iterations: int = 8, generator: torch.Generator | None = None) -> Scalar:
-    """||(I - C)'v||^2 <= lambda_max(M), M = (I - C)(I - C)', with the unit v of so many power iterations.
+    """||(I - C)'v||^2 <= lambda_max(M), M = (I - C)(I - C)', with a unit vector v after some power iterations.
 
     An estimate from below, in matrix-vector products alone: O(n^2) each, M is never built. Without a generator
-    the start is the same random vector in every call, so that two runs agree.
+    the start is the same random vector in every call.
+
+    Parameters
+    ----------
+    C : Tensor of shape (n, n)
+        Coefficients; column j expresses point j.
+    iterations : int
+        Power iterations.
+    generator : torch.Generator, optional
+        Draws the start.
+
+    Returns
+    -------
+    Tensor, a scalar
     """
     generator = generator or torch.Generator().manual_seed(0)
     v = torch.randn(len(C), generator=generator, device=generator.device, dtype=C.dtype).to(C.device)
@@ -50,11 +108,3 @@ def lambda_max(C: Square, iterations: int = 8, generator: torch.Generator | None
         v = F.normalize(residual - C @ residual, dim=0)  # stays zero when C = I, where M = 0
     v = F.normalize(v, dim=0)
     return (v - C.T @ v).square().sum()
-
-
-@torch.no_grad()
-def lambda_max_bound(C: Square) -> Scalar:
-    """||I - C||_1 ||I - C||_inf >= ||I - C||_2^2 = lambda_max(M): the largest column sum times the largest row sum."""
-    magnitudes = C.abs()
-    diagonal = (1 - C.diagonal()).abs() - magnitudes.diagonal()  # the identity touches nothing else
-    return (magnitudes.sum(0) + diagonal).max() * (magnitudes.sum(1) + diagonal).max()

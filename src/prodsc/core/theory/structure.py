@@ -1,4 +1,4 @@
-"""Theorem 3 of the paper as meters: a union of orthogonal subspaces, one per cluster, none of them collapsed."""
+"""Measures of Theorem 3 of the paper: a union of orthogonal subspaces, one per cluster, none of them collapsed."""
 
 import torch
 import torch.nn.functional as F
@@ -11,34 +11,93 @@ Labels = Int[Tensor, " n"]
 
 
 def effective_rank(Z: Rows) -> Scalar:
-    """exp(-sum p_i log p_i), p_i = sigma_i^2 / sum sigma^2: r for r equal singular values, at least 1."""
-    p = F.normalize(torch.linalg.svdvals(Z).square(), p=1, dim=0)
+    """exp(-sum p_i log p_i), p_i = sigma_i^2 / sum sigma^2: r for r equal singular values, at least 1.
+
+    Parameters
+    ----------
+    Z : Tensor of shape (n, d)
+        Representation, one point per row.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
+    return effective_rank_of_spectrum(torch.linalg.svdvals(Z))
+
+
+def effective_rank_of_spectrum(sigma: Float[Tensor, " r"]) -> Scalar:
+    """`effective_rank` from singular values.
+
+    Parameters
+    ----------
+    sigma : Tensor of shape (r,)
+        Singular values.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
+    p = F.normalize(sigma.square(), p=1, dim=0)
     return torch.special.entr(p).sum().exp()
 
 
-def cluster_ranks(Z: Rows, labels: Labels) -> Float[Tensor, " k"]:
-    """The effective rank of each cluster's rows, labels ascending."""
-    return torch.stack([effective_rank(rows) for rows in _by_cluster(Z, labels)])
-
-
 def csc(M: Square, G: Square, labels: Labels) -> Scalar:
-    """<M, G - G*>, G* the part of G inside the blocks of the labels: the paper's compatibly structured coherence."""
+    """<M, G - G*>, G* the part of G inside the blocks of the labels: the paper's compatibly structured coherence.
+
+    Parameters
+    ----------
+    M : Tensor of shape (n, n)
+        (I - C)(I - C)'.
+    G : Tensor of shape (n, n)
+        Gram matrix of the points.
+    labels : Tensor of shape (n,)
+        Cluster of each point.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
     return (M * G).masked_fill(_same_cluster(labels), 0).sum()
 
 
 def block_means(K: Square, labels: Labels) -> tuple[Scalar, Scalar]:
-    """Mean |K_ij| inside the blocks, i != j, and outside them; nan for a part without entries."""
+    """Mean |K_ij| inside the blocks, i != j, and outside them; nan for a part without entries.
+
+    Parameters
+    ----------
+    K : Tensor of shape (n, n)
+        Gram matrix or coefficients.
+    labels : Tensor of shape (n,)
+        Cluster of each point.
+
+    Returns
+    -------
+    inside, outside : Tensor, scalars
+    """
     same = _same_cluster(labels)
     diagonal = torch.eye(len(K), dtype=torch.bool, device=K.device)
     magnitudes = K.abs()
     return magnitudes[same & ~diagonal].mean(), magnitudes[~same].mean()
 
 
-def subspace_angles(Z: Rows, labels: Labels, energy: float = 0.95) -> Float[Tensor, "k k"]:
+def smallest_subspace_angles(Z: Rows, labels: Labels, energy: float = 0.95) -> Float[Tensor, "k k"]:
     """Smallest principal angle between each two clusters' subspaces, in degrees: arccos ||V_a'V_b||_2.
 
     V_a: the fewest right singular vectors of the cluster's rows, uncentred, with `energy` of its sum of sigma^2.
     90 is orthogonal, 0 a shared direction.
+
+    Parameters
+    ----------
+    Z : Tensor of shape (n, d)
+        Representation, one point per row.
+    labels : Tensor of shape (n,)
+        Cluster of each point.
+    energy : float
+        Share of the sum of squared singular values that a subspace holds.
+
+    Returns
+    -------
+    Tensor of shape (k, k)
     """
     bases = [_principal_directions(rows, energy) for rows in _by_cluster(Z, labels)]
     cosines = torch.eye(len(bases), dtype=Z.dtype, device=Z.device)

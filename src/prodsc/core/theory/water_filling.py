@@ -8,18 +8,17 @@ gamma multiplies the undivided term, as in the paper: the library's gamma is n t
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from scipy.optimize import brentq
 from torch import Tensor
 
-from prodsc.core.linalg import smallest_eigenvectors
 from prodsc.errors import ParameterError
-from prodsc.types import Rows, Square
 
 
 @dataclass(frozen=True)
 class WaterFilling:
+    """The optimum of the problem in Z."""
+
     nu: float  # the multiplier of ||Z||_F^2 = N; above -gamma lambda_min, so it can be negative
     spectrum: Float[Tensor, " r"]  # sigma_i^2, the min(d, N) eigenvalues of G = Z'Z, for lambda_i ascending: descending
     rank: int  # how many of them are positive
@@ -32,6 +31,28 @@ def water_filling(
 
     Over the min(d, N) smallest eigenvalues lambda_i of M; where the sum leaves some at zero, they are those of
     the largest lambda_i.
+
+    Parameters
+    ----------
+    eigenvalues_of_M : Tensor of shape (n,)
+        lambda_i, in any order.
+    alpha : float
+        d / (n eps).
+    gamma : float
+        Weight of the undivided term.
+    d : int
+        Dimension of the representation.
+    total : float, optional
+        Sum of the sigma_i^2, by default n.
+
+    Returns
+    -------
+    WaterFilling
+
+    Raises
+    ------
+    ParameterError
+        If a number is outside its range.
     """
     energy = float(len(eigenvalues_of_M) if total is None else total)
     if not (alpha > 0 and gamma >= 0 and d >= 1 and energy > 0):
@@ -53,20 +74,8 @@ def water_filling(
     # The largest sigma^2 is at least the mean and at most the sum. It is the mean when all lambda_i are equal, and
     # rounding can then put the root just below it.
     low, high = energy / len(lambdas), energy
-    rtol = 4 * torch.finfo(torch.float64).eps  # the finest brentq takes; the sum is then as exact
+    rtol = 4 * torch.finfo(torch.float64).eps  # the finest that brentq accepts
     top = low if surplus(low) >= 0 else brentq(surplus, low, high, xtol=1e-300, rtol=rtol)
     spectrum = fill(top)
     nu = 1 / (top + 1 / alpha) - gamma * float(lambdas[0])
     return WaterFilling(nu, spectrum, int((spectrum > 0).sum()))
-
-
-@torch.no_grad()
-def optimal_Z(C: Square, alpha: float, gamma: float, d: int) -> Rows:
-    """U Diag(sigma), one minimiser as rows: u_i eigenvectors of M = (I - C)(I - C)', sigma_i by water-filling.
-
-    The others are its rotations Z Q (n x d, Q orthogonal), and other eigenvectors where M repeats an eigenvalue.
-    """
-    R = torch.eye(len(C), dtype=C.dtype, device=C.device) - C
-    lambdas, U = smallest_eigenvectors(R @ R.T, d)
-    sigma = water_filling(lambdas, alpha, gamma, d, total=len(C)).spectrum.sqrt()
-    return F.pad(U * sigma.to(U), (0, d - U.shape[1]))  # d > n leaves directions unused
