@@ -56,7 +56,7 @@ def test_an_empty_cluster_and_one_of_one_row_have_cards(fitted):
 def test_angles_against_principal_angles():
     rng = np.random.default_rng(1)
     U, V = (np.linalg.qr(rng.standard_normal((8, 3)))[0] for _ in range(2))
-    principal = scipy.linalg.mean_subspace_angles(U, V)
+    principal = scipy.linalg.subspace_angles(U, V)
     wanted = np.degrees(np.arccos(np.sqrt(np.mean(np.cos(principal) ** 2))))
     assert mean_subspace_angles([(U, 3.2), (V, 2.9)])[0, 1] == pytest.approx(wanted)
 
