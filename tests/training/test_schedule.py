@@ -6,7 +6,7 @@ from torch import nn
 
 from prodsc.core.losses import Objective, Term
 from prodsc.training import Batches, Callback, History, Phase, Training, train
-from prodsc.training.schedule import Schedule, cosine, rising
+from prodsc.training.schedule import Schedule, cosine, linear_warmup
 
 
 class Rates(Callback):
@@ -29,7 +29,7 @@ def rates(schedule):
 
 
 def test_a_phase_without_a_factor_has_the_full_rate_again():
-    assert rates(Schedule(warm_up=rising)) == pytest.approx([0, 0.125, 0.25, 0.375, 0.5, 0.5])
+    assert rates(Schedule(warm_up=linear_warmup)) == pytest.approx([0, 0.125, 0.25, 0.375, 0.5, 0.5])
 
 
 def test_cosine():

@@ -15,7 +15,7 @@ from prodsc.estimators.soft import HeadLosses, SoftClusterer, one_of
 from prodsc.nn import build_seeded
 from prodsc.sources.rows import RowReader
 from prodsc.training import Batches, Callback, Phase, Training
-from prodsc.training.schedule import Schedule, rising
+from prodsc.training.schedule import Schedule, linear_warmup
 
 
 class TEMI(SoftClusterer):
@@ -103,7 +103,7 @@ class TEMI(SoftClusterer):
         return TEMIBatch(self.network_, X, X_other, self.exponent)
 
     def _listeners(self) -> list[Callback]:
-        return [Schedule(warm_up=rising), TeacherUpdate(self.teacher_momentum), HeadLosses("temi")]
+        return [Schedule(warm_up=linear_warmup), TeacherUpdate(self.teacher_momentum), HeadLosses("temi")]
 
     def _finish(self, training: Training, rows: RowReader) -> None:
         del self._neighbours  # n x n_neighbors: only training reads it

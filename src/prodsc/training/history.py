@@ -1,4 +1,4 @@
-"""The numbers of every step, kept as columns."""
+"""The numbers of every training step, as columns."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,15 @@ from prodsc.core.losses import LossReport
 
 
 class History:
-    """Columns `phase`, `epoch`, `step`, `total`, one per term and one per meter (not a number where not active)."""
+    """Columns `phase`, `epoch`, `step`, `total`, one per term and one per meter (NaN where not active).
+
+    Parameters
+    ----------
+    terms : sequence of str
+        Names of the terms of the objective.
+    meters : sequence of str
+        Names of the columns that callbacks write.
+    """
 
     def __init__(self, terms: Sequence[str], meters: Sequence[str] = ()):
         self.terms, self.meters = [*terms, *meters], tuple(meters)
@@ -21,10 +29,11 @@ class History:
         return len(self._where)
 
     def record(self, phase: str, epoch: int, step: int, report: LossReport) -> None:
+        """Add a row."""
         absent = report.total.new_tensor(math.nan)
         values = [report.total.detach(), *(report.parts.get(name, absent) for name in self.terms)]
         self._where.append((phase, epoch, step))
-        self._values.append(torch.stack(values))  # stays on the device: reading it would make every step wait
+        self._values.append(torch.stack(values))  # stays on the device: reading it would wait for every step
 
     def annotate(self, **meters: float) -> None:
         """Write meters into the newest row."""
@@ -43,6 +52,7 @@ class History:
         return torch.stack(self._values).double().cpu().numpy()
 
     def columns(self) -> dict[str, np.ndarray]:
+        """All columns by name, one entry per step."""
         where = np.array([(epoch, step) for _, epoch, step in self._where], dtype=np.int64).reshape(-1, 2)
         named = {"phase": np.array([phase for phase, _, _ in self._where]), "epoch": where[:, 0], "step": where[:, 1]}
         return named | dict(zip(["total", *self.terms], self.values().T, strict=True))

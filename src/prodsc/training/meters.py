@@ -1,4 +1,4 @@
-"""The paper's meters of alignment and structure, recorded per epoch on request: `fit(X, callbacks=[Meters(...)])`."""
+"""The measures of alignment and structure in the paper, once per epoch: `fit(X, callbacks=[Meters(...)])`."""
 
 from dataclasses import dataclass, field
 
@@ -11,10 +11,19 @@ from prodsc.training.loop import Callback, Training
 
 @dataclass
 class Meters(Callback):
-    """At the last batch of every `every`-th joint epoch.
+    """Measures the last batch of every `every`-th joint epoch.
 
-    `classes`, one per row of X, say which rows belong together: true ones as in the paper, or the labels of an earlier
-    fit. Without them the block meters are left out. `spectra` keeps whole curves (eigenvalues and correlations) too.
+    Parameters
+    ----------
+    classes : ndarray of shape (n,), optional
+        Class of each row of X: the true ones, as in the paper, or the labels of an earlier fit. Without them the
+        measures of blocks are left out.
+    every : int
+        Epochs between measurements.
+    spectra : bool
+        Also record whole curves: eigenvalues and correlations.
+    numbers, curves : dict of list
+        The results, by name.
     """
 
     classes: np.ndarray | None = None
@@ -31,20 +40,20 @@ class Meters(Callback):
         with torch.no_grad():
             Z, C = training.batch.Z.detach(), training.batch.C.detach()
             G, M = theory.gram_and_residual(Z, C)
-            found = {"epoch": float(epoch), "commutator": float(theory.commutator(G, M))}
-            found["relative_commutator"] = found["commutator"] / float(G.norm() * M.norm())
-            found["effective_rank"] = float(theory.effective_rank(Z))
-            found["lambda_max"] = float(theory.lambda_max(C))
+            values = {"epoch": float(epoch), "commutator": float(theory.commutator(G, M))}
+            values["relative_commutator"] = values["commutator"] / float(G.norm() * M.norm())
+            values["effective_rank"] = float(theory.effective_rank(Z))
+            values["lambda_max"] = float(theory.lambda_max(C))
             if self.classes is not None:
                 labels = torch.from_numpy(np.asarray(self.classes)[phase.batches[step - 1]]).to(Z.device)
-                found["csc"] = float(theory.csc(M, G, labels))
-                found["g_inside"], found["g_outside"] = map(float, theory.block_means(G, labels))
-                found["c_inside"], found["c_outside"] = map(float, theory.block_means(C, labels))
+                values["csc"] = float(theory.csc(M, G, labels))
+                values["g_inside"], values["g_outside"] = map(float, theory.block_means(G, labels))
+                values["c_inside"], values["c_outside"] = map(float, theory.block_means(C, labels))
             if self.spectra:
                 of_G, of_M = theory.spectra(G, M)
                 curves = {"eigenvalues_G": of_G, "eigenvalues_M": of_M}
                 curves["correlations"] = theory.eigenspace_correlation(G, M)
                 for name, curve in curves.items():
                     self.curves.setdefault(name, []).append(curve.cpu().numpy())
-        for name, value in found.items():
+        for name, value in values.items():
             self.numbers.setdefault(name, []).append(value)

@@ -1,4 +1,4 @@
-"""Learning rates that change while training: a function of the position alone, so a resumed run has the same."""
+"""Learning rates that change during training: functions of the position alone, so a resumed run has the same."""
 
 import math
 from collections.abc import Callable
@@ -7,10 +7,16 @@ from prodsc.training.loop import Callback, Training
 
 
 class Schedule(Callback):
-    """The learning rate of a phase is its optimiser's own, times a factor of the share of its steps already done."""
+    """Multiplies the learning rate of the optimiser by a function of the share of the steps of the phase that are done.
+
+    Parameters
+    ----------
+    **factors : callable
+        The functions, by the name of the phase with _ for -. A phase without one keeps the full rate.
+    """
 
     def __init__(self, **factors: Callable[[float], float]):
-        self.factors = factors  # by the name of the phase, with _ for -; a phase without one keeps the full rate
+        self.factors = factors
 
     def on_batch(self, training: Training) -> None:
         factor = self.factors.get(training.current.name.replace("-", "_"), constant)
@@ -21,11 +27,12 @@ class Schedule(Callback):
 
 
 def constant(share: float) -> float:
+    """Always 1."""
     return 1.0
 
 
-def rising(share: float) -> float:
-    """From 0 to 1 in a straight line."""
+def linear_warmup(share: float) -> float:
+    """From 0 to 1, linearly."""
     return share
 
 

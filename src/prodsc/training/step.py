@@ -1,4 +1,4 @@
-"""What one batch becomes. Values are computed when a term asks for them, so no phase pays for what it does not use."""
+"""The values of one batch, each computed when a term first needs it."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -15,8 +15,24 @@ from prodsc.types import Affinity, Rows, Square
 class Step:
     """X -> H -> Z, Y -> C, A of one batch.
 
-    On several ranks the network sees this rank's share of the batch, and Z and Y are gathered as they are made: every
-    term is a term of the whole batch.
+    With several processes the network gets the share of the batch of this process. Z and Y are gathered, so that every
+    term sees the whole batch.
+
+    Parameters
+    ----------
+    network : Network
+    X : Tensor of shape (m, ...)
+        Input rows of this process.
+    express : callable
+        Makes coefficients and affinity from Y.
+    rows : ndarray of shape (n,), optional
+        Row numbers of the whole batch in the data.
+    H : Tensor of shape (m, d), optional
+        Features of this process, if the encoder is frozen.
+    R : Tensor of shape (n, n), optional
+        Known pairs of the batch: 1 together, -1 apart, 0 unknown.
+    near : Tensor of shape (m, ...), optional
+        Rows (or their features, if the encoder is frozen) that Y comes from instead, see pro_dsc/neighbour_sampler.py.
     """
 
     def __init__(
@@ -29,9 +45,6 @@ class Step:
         R: Tensor | None = None,
         near: Tensor | None = None,
     ):
-        """X, and H where the encoder is frozen, are this rank's share; `rows`, the numbers of its rows in the data, are
-        those of the whole batch. R is what is known of its pairs (`Links.matrix`). `near` are other rows (or their H)
-        that Y comes from (pro_dsc/neighbour_sampler.py)."""
         self.network, self._X, self._express, self.rows, self._H, self.R = network, X, express, rows, H, R
         self._near = near
         self.n = len(X) if rows is None else len(rows)
