@@ -63,7 +63,7 @@ class Clock(Callback):
 
 
 def fitted(X: np.ndarray, y: np.ndarray, parameters: dict[str, Any], at: tuple[int, ...] = ()) -> Clock:
-    model = PRODSC(**parameters, random_state=0)
+    model = PRODSC.from_flat(**parameters, random_state=0)
     clock = Clock(model, X, y, at)
     model.fit(X, callbacks=[clock])
     return clock

@@ -70,7 +70,9 @@ def labelled(n: int) -> dict[str, float]:
     """Everything a fit does except steps of training, on n x 128 with k = 100: checks, whitening, labels."""
     X, y = subspaces(n, 128, 100, dim=4)
     wall, began = time.perf_counter(), time.process_time()
-    model = PRODSC(100, encoder="none", start="whitened", n_components=128, epochs=0, label_affinity="gram").fit(X)
+    model = PRODSC.from_flat(
+        100, encoder="none", start="whitened", n_components=128, epochs=0, label_affinity="gram"
+    ).fit(X)
     seconds, wall = time.process_time() - began, time.perf_counter() - wall
     return {
         "seconds": seconds,
@@ -84,7 +86,7 @@ def throughput(hidden_size: int, n: int, rounds: int = 7) -> float:
     """Rows a second of `predict` over those of the network's forward pass alone (both heads, the same chunks), of a fit
     of n rows, exact (2,048) or not (8,192)."""
     X, _ = subspaces(n, 768, 10)
-    model = PRODSC(10, hidden_size=hidden_size, epochs=1, warmup_steps=1).fit(X)
+    model = PRODSC.from_flat(10, hidden_size=hidden_size, epochs=1, warmup_steps=1).fit(X)
     network, rows = model.network_, model._rows(X)
 
     def bare() -> None:

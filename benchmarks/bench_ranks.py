@@ -39,7 +39,7 @@ def fit(epochs: int, nudge: float = 0.0) -> dict[str, np.ndarray]:
         "n_init": 1,
         "device": "cpu",
     }
-    model = PRODSC(3, **options).fit(X, callbacks=[Nudge()])
+    model = PRODSC.from_flat(3, **options).fit(X, callbacks=[Nudge()])
     return {name: value.numpy() for name, value in model.network_.state_dict().items()}
 
 

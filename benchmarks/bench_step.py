@@ -67,7 +67,7 @@ def ratios(recipe: str, steps: int, **change: object) -> dict[str, float]:
     n, k = parameters["batch_size"], parameters["n_clusters"]
     X, _ = subspaces(n + n // 8, 768, k)  # one batch an epoch, another one each time
     against = AgainstBare()
-    PRODSC(**parameters, random_state=0, on_collapse="warn").fit(X, callbacks=[against])
+    PRODSC.from_flat(**parameters, random_state=0, on_collapse="warn").fit(X, callbacks=[against])
     bare = median(against.bare[1:])
     joint = against.steps["joint"]
     return {

@@ -104,7 +104,7 @@ def main(run: Run) -> None:
         table[f"BYOL, step {step + 1} (loss {loss:.2f}), k-means"] = {c: pre.history[c][step] for c in Look.columns}
 
     began = time.process_time()
-    model = PRODSC(
+    model = PRODSC.from_flat(
         10,
         encoder=Augmented(pre.encoder, seed=run.seed),
         n_components=run.tune_components,

@@ -31,7 +31,7 @@ FILES = {
     "flowers-efflite0": "flowers102_efflite0",
     "reuters-21578": "reuters21578_top10",
 }
-RUNS = [{"eta": eta, "neighbour_views": views} for views in (0, "auto") for eta in (0.1, 0.15, 0.25)]
+RUNS = [{"eta": eta, "n_neighbors": views} for views in (0, "auto") for eta in (0.1, 0.15, 0.25)]
 SIGNS = {"agreement": 1, "inertia": -1, "stability": 1, "silhouette in Y": 1, "loss": -1, "perplexity near n/k": 1}
 
 
@@ -86,7 +86,7 @@ def main(*names: str) -> None:
         runs = []
         for run in RUNS:
             per_epoch = max(1, len(X) // how.get("batch_size", 1024))
-            model = PRODSC(len(np.unique(y)), keep="last", epochs=240 // per_epoch, **run, **how)
+            model = PRODSC.from_flat(len(np.unique(y)), keep_weights="last", epochs=240 // per_epoch, **run, **how)
             looks = Looks(model, y)
             model.fit(X, callbacks=[looks])
             runs.append(looks.found)

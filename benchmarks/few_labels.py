@@ -66,7 +66,7 @@ def pairs(X: np.ndarray, y: np.ndarray, n: int, seed: int) -> dict[str, float]:
 def fitted(X: np.ndarray, y: np.ndarray, seed: int, **known: object) -> PRODSC:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the guard says of the plain fit is not the subject here
-        return PRODSC(len(np.unique(y)), random_state=seed, **HOW).fit(X, **known)
+        return PRODSC.from_flat(len(np.unique(y)), random_state=seed, **HOW).fit(X, **known)
 
 
 if __name__ == "__main__":

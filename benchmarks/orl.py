@@ -21,7 +21,7 @@ def main(seeds: int, **change: Any) -> None:
     X, y = shared("orl")
     every = []
     for seed in range(seeds):
-        model = PRODSC(**load_recipe("orl").parameters | change, random_state=seed)
+        model = PRODSC.from_flat(**load_recipe("orl").parameters | change, random_state=seed)
         looks = Looks(model, X, y, AT)
         began = time.perf_counter()
         model.fit(X, callbacks=[looks])

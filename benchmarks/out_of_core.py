@@ -121,7 +121,7 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
         survey.seen["survey"] = _nothing_wrong(survey.shape[1])  # the pass over all rows is not what is measured
         began = time.perf_counter()
         try:
-            PRODSC(CLUSTERS, warmup_steps=0, epochs=1, on_collapse="ignore").fit(survey, callbacks=[Enough()])
+            PRODSC.from_flat(CLUSTERS, warmup_steps=0, epochs=1, on_collapse="ignore").fit(survey, callbacks=[Enough()])
         except KeyboardInterrupt:
             found.append(waited / (time.perf_counter() - began))
     RowReader.__getitem__, RowReader.expect = take, expect  # type: ignore[method-assign]

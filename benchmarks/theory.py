@@ -49,7 +49,7 @@ def cost() -> None:
     for _ in range(3):
         for name, (on_collapse, callbacks) in modes.items():
             clock = Clock()
-            PRODSC(10, on_collapse=on_collapse, **how).fit(X, callbacks=[*callbacks, clock])
+            PRODSC.from_flat(10, on_collapse=on_collapse, **how).fit(X, callbacks=[*callbacks, clock])
             seconds[name].append(clock.moments[-1] - clock.moments[0])
     steps = len(clock.moments) - 1
     base = np.median(seconds["off"])
@@ -76,9 +76,9 @@ def collapse() -> None:
     for blobs in (1, 2):
         X, y = curve_and_blobs(blobs)
         for name, make in (
-            ("SEDSC, gamma 1", lambda s: SEDSC(2, gamma=1.0, random_state=s, **how)),
-            ("SEDSC, gamma 100", lambda s: SEDSC(2, gamma=100.0, random_state=s, **how)),
-            ("PRO-DSC, gamma 0.5", lambda s: PRODSC(2, gamma=0.5, random_state=s, **how)),
+            ("SEDSC, gamma 1", lambda s: SEDSC.from_flat(2, gamma=1.0, random_state=s, **how)),
+            ("SEDSC, gamma 100", lambda s: SEDSC.from_flat(2, gamma=100.0, random_state=s, **how)),
+            ("PRO-DSC, gamma 0.5", lambda s: PRODSC.from_flat(2, gamma=0.5, random_state=s, **how)),
         ):
             models = [make(seed).fit(X) for seed in range(3)]
             ranks = [float(theory.effective_rank(torch.from_numpy(m.transform(X)))) for m in models]
@@ -97,7 +97,7 @@ def collapse() -> None:
     ):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            models = [PRODSC(10, random_state=seed, **change).fit(X) for seed in range(3)]
+            models = [PRODSC.from_flat(10, random_state=seed, **change).fit(X) for seed in range(3)]
         verdicts = {diagnose(m, X).verdict for m in models}
         accuracy = [metrics.accuracy(y, m.labels_) for m in models]
         print(

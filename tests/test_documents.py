@@ -244,7 +244,7 @@ def test_recipes_name_their_own_choices(name):
     assert set(recipe.ours) <= set(recipe.parameters)
     assert recipe.title
     assert recipe.source
-    PRODSC(**recipe.parameters)
+    PRODSC.from_flat(**recipe.parameters)
 
 
 @pytest.mark.parametrize("name", names())

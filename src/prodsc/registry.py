@@ -20,7 +20,7 @@ from prodsc.baselines.turtle import TURTLE
 from prodsc.errors import ModelFileError, ParameterError, did_you_mean
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.model_file import read_about
-from prodsc.estimators.parameters import parameters_of
+from prodsc.estimators.parameters import current_names, parameters_of
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.pro_dsc.sedsc import SEDSC
 
@@ -58,12 +58,13 @@ def method(name: str) -> type[Clusterer]:
 def make(name: str, **parameters: Any) -> Clusterer:
     """An estimator by name: make("pro-dsc", n_clusters=10)."""
     known = [parameter.name for parameter in parameters_of(method(name))]
+    parameters = current_names(parameters, name)
     for word in parameters:
         if word not in known:
             raise ParameterError(
                 f"{name} has no parameter '{word}'{did_you_mean(word, known) or '.'} It has: {', '.join(known)}."
             )
-    return METHODS[name](**parameters)
+    return METHODS[name].from_flat(**parameters)
 
 
 def load(path: str | Path, *, encoder: nn.Module | None = None) -> Any:

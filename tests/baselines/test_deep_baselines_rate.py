@@ -16,7 +16,7 @@ def test_shared_head_gives_one_representation(blobs):
     shared, separate = CPP(3, heads="shared", **SMALL).fit(blobs[0]), CPP(3, **SMALL).fit(blobs[0])
     for model, one in ((shared, True), (separate, False)):
         rows = model._new_rows(blobs[0])
-        Z, Y = (torch.cat([*model._outputs(head, rows.chunks())]) for head in (model.network_.z, model.network_.y))
+        Z, Y = model.labeller_.Z(rows), model.labeller_.Y(rows)
         assert torch.equal(Z, Y) == one
 
 

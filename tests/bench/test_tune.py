@@ -86,7 +86,7 @@ def test_stopped_and_gone_on_it_is_the_same_search(ran, blobs, tmp_path: Path) -
 def test_gamma_is_a_share_of_the_safe_bound() -> None:
     place = {"gamma_share": 0.5, "n_components": 64, "eta": 0.1}
     found = settings(place, {"n_clusters": 3}, (5000, 9))
-    eps = PRODSC().eps
+    eps = PRODSC().flat_params()["eps"]
     assert found == {"n_components": 64, "eta": 0.1, "gamma": pytest.approx(0.5 * gamma_safe(1024, 64, eps))}
     assert settings(place, {"n_components": 32}, (5000, 9))["gamma"] == pytest.approx(0.5 * gamma_safe(1024, 32, eps))
     assert settings({}, {}, (100, 9)) == {}
@@ -120,7 +120,7 @@ def test_the_command_leaves_a_recipe_a_table_and_a_page(ran, blobs, tmp_path: Pa
     assert "[6/6]" in done.output
     recipe = load_recipe(str(tmp_path / "out" / "recipe.toml")).parameters
     assert (recipe["n_clusters"], recipe["beta"]) == (3, 300)
-    PRODSC(**recipe).check(blobs[0])
+    PRODSC.from_flat(**recipe).check(blobs[0])
     with (tmp_path / "out" / "table.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 6

@@ -58,7 +58,7 @@ def mapped(tmp_path_factory):
 def whole(tmp_path_factory, blobs):
     """The page of a real fit in which every word that can come from outside is an attack."""
     X, y = blobs
-    model = PRODSC(3, **SMALL).fit(X)
+    model = PRODSC.from_flat(3, **SMALL).fit(X)
     n = len(X)
     looks = Looks(
         ids=[f"{EVIL}{i}" for i in range(n)],

@@ -15,7 +15,7 @@ BOUND = 16 / (0.1 * 1.1)
 def test_diagnose(gamma, verdict, tmp_path, capsys):
     X = load_digits(n_class=4).data[:300]
     np.save(tmp_path / "X.npy", X)
-    PRODSC(4, gamma=gamma, on_collapse="ignore", **SMALL | {"epochs": 60}).fit(X).save(tmp_path / "run")
+    PRODSC.from_flat(4, gamma=gamma, on_collapse="ignore", **SMALL | {"epochs": 60}).fit(X).save(tmp_path / "run")
     with pytest.raises(SystemExit) as end:
         main(["diagnose", str(tmp_path / "run"), str(tmp_path / "X.npy")])
     assert end.value.code == 0

@@ -88,7 +88,7 @@ def test_fit_leaves_everything(finished, blobs):
     labels = labels_in(run / "labels.csv")
     model = PRODSC.load(run)
     assert labels == model.labels_.tolist()
-    same = PRODSC(3, hidden_size=32, n_components=16, warmup_steps=10, epochs=20, n_init=3).fit(
+    same = PRODSC.from_flat(3, hidden_size=32, n_components=16, warmup_steps=10, epochs=20, n_init=3).fit(
         blobs[0].astype(np.float32)
     )
     assert labels == same.labels_.tolist()  # the command line is the estimator
@@ -143,7 +143,7 @@ def test_defaults_then_recipe_then_command_line(data, tmp_path):
     assert done.returncode == 0, done.stderr
     parameters = json.loads((tmp_path / "run" / "result.json").read_text())["parameters"]
     assert (parameters["n_clusters"], parameters["eta"], parameters["beta"]) == (3, 0.3, 7.5)
-    assert parameters["eps"] == PRODSC().eps
+    assert parameters["eps"] == PRODSC().flat_params()["eps"]
 
 
 @pytest.mark.parametrize(

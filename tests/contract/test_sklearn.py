@@ -42,7 +42,7 @@ DEEP_BASELINES = [
 @pytest.mark.filterwarnings("ignore:.*rows of zeros only:UserWarning", "ignore:.*row of zeros only:UserWarning")
 @pytest.mark.filterwarnings("ignore:only 1 of n_clusters=2 clusters have rows:UserWarning")
 @parametrize_with_checks(
-    [PRODSC(n_clusters=3, **SMALL), SEDSC(n_clusters=3, **SMALL), *CLASSICAL, *DEEP_BASELINES],
+    [PRODSC.from_flat(n_clusters=3, **SMALL), SEDSC.from_flat(n_clusters=3, **SMALL), *CLASSICAL, *DEEP_BASELINES],
     expected_failed_checks=lambda estimator: NOT_SUBSPACES if isinstance(estimator, SSCOMP) else {},
 )
 def test_estimator_contract(estimator, check):

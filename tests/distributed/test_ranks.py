@@ -100,7 +100,7 @@ def test_ranks_hear_each_other_and_share_everything(found):
 
 
 def test_a_fit_ends_with_the_weights_and_labels_of_one_process(found, folder):
-    model = PRODSC(3, **FIT, random_state=np.random.RandomState(5)).fit(rows_of(folder))
+    model = PRODSC.from_flat(3, **FIT, random_state=np.random.RandomState(5)).fit(rows_of(folder))
     for of_rank in found("fit"):
         assert of_rank["seed"] == model.seed_
         for name, weight in weights(model).items():
@@ -112,7 +112,7 @@ def test_a_fit_ends_with_the_weights_and_labels_of_one_process(found, folder):
 
 
 def test_so_does_a_fit_that_pre_trains_on_reconstruction(found, folder):
-    model = PRODSC(3, **IMAGES).fit(np.load(folder / "images.npy"))
+    model = PRODSC.from_flat(3, **IMAGES).fit(np.load(folder / "images.npy"))
     for of_rank in found("conv"):
         for name, weight in weights(model).items():
             np.testing.assert_allclose(of_rank[name], weight, rtol=0, atol=1e-5, err_msg=name)
@@ -121,8 +121,8 @@ def test_so_does_a_fit_that_pre_trains_on_reconstruction(found, folder):
 def test_a_stop_on_one_rank_stops_all_and_goes_on_with_another_number_of_ranks(found, folder):
     for of_rank in found("stopped"):
         assert f"stopped in joint at step {STOP_AT - 10} of 24" in str(of_rank["said"])
-    resumed = PRODSC(3, **FIT).fit(folder / "shards", checkpoint=folder / "checkpoint")
-    whole = PRODSC(3, **FIT).fit(folder / "shards")
+    resumed = PRODSC.from_flat(3, **FIT).fit(folder / "shards", checkpoint=folder / "checkpoint")
+    whole = PRODSC.from_flat(3, **FIT).fit(folder / "shards")
     assert len(resumed.history_["step"]) == 34
     for name, weight in weights(whole).items():
         np.testing.assert_allclose(weights(resumed)[name], weight, rtol=0, atol=1e-5, err_msg=name)

@@ -36,15 +36,15 @@ def words(save):
 
 def fits(save, folder):
     """From memory; from files, stopped at a checkpoint; and labels of files."""
-    model = PRODSC(3, **FIT, random_state=None if ranks.first() else 7)
+    model = PRODSC.from_flat(3, **FIT, random_state=None if ranks.first() else 7)
     model.random_state = np.random.RandomState(5 if ranks.first() else 6)  # the first rank's seed counts
     model.fit(rows_of(folder))
     save("fit", **weights(model), labels=model.labels_, confidence=model.confidence_, seed=model.seed_)
     save("labelled", labels=model.predict(folder / "shards"))
-    conv = PRODSC(3, **IMAGES).fit(np.load(folder / "images.npy"))
+    conv = PRODSC.from_flat(3, **IMAGES).fit(np.load(folder / "images.npy"))
     save("conv", **weights(conv))
     try:
-        PRODSC(3, **FIT).fit(folder / "shards", callbacks=[Stop(STOP_AT)], checkpoint=folder / "checkpoint")
+        PRODSC.from_flat(3, **FIT).fit(folder / "shards", callbacks=[Stop(STOP_AT)], checkpoint=folder / "checkpoint")
     except KeyboardInterrupt as stop:
         save("stopped", said=str(stop))
     rows = read(folder / "shards").X

@@ -163,9 +163,9 @@ def test_the_card_says_what_a_reader_needs(run, past, tmp_path):
 
 def test_the_card_says_when_labels_are_not_exact(tmp_path, blobs):
     few = {"hidden_size": 16, "n_components": 8, "epochs": 2}
-    model = PRODSC(3, max_landmarks=75, **few).fit(blobs[0])
+    model = PRODSC.from_flat(3, max_landmarks=75, **few).fit(blobs[0])
     assert "each of the 150 rows is to 75 of them" in export.card(tmp_path / "m.md", model, blobs[0]).read_text()
-    exact = PRODSC(3, **few).fit(blobs[0])
+    exact = PRODSC.from_flat(3, **few).fit(blobs[0])
     assert "Labels rest on" not in export.card(tmp_path / "e.md", exact, blobs[0]).read_text()
 
 

@@ -43,7 +43,7 @@ def test_agrees_loosely_with_float32(precision):
 def test_a_fit_finds_the_same_groups(precision):
     X, y = groups()
     how = {"hidden_size": 64, "n_components": 8, "epochs": 20, "warmup_steps": 10, "batch_size": 240, "device": "cpu"}
-    exact, halved = PRODSC(3, **how).fit(X), PRODSC(3, **how, precision=precision).fit(X)
+    exact, halved = PRODSC.from_flat(3, **how).fit(X), PRODSC.from_flat(3, **how, precision=precision).fit(X)
     assert metrics.scores(y, halved.labels_)["ACC"] > 0.99
     np.testing.assert_allclose(halved.history_["total"], exact.history_["total"], rtol=0.02)
     assert not np.array_equal(halved.history_["total"], exact.history_["total"])
@@ -66,5 +66,5 @@ def test_only_fp16_scales_gradients():
 def test_conv_runs_in_bf16():
     images = np.random.default_rng(0).random((40, 8, 8)).astype(np.float32)
     how = {"pretrain_epochs": 2, "epochs": 2, "warmup_steps": 2, "n_components": 4, "device": "cpu"}
-    model = PRODSC(2, encoder="conv", precision="bf16", **how).fit(images)
+    model = PRODSC.from_flat(2, encoder="conv", precision="bf16", **how).fit(images)
     assert np.isfinite(model.transform(images)).all()

@@ -240,7 +240,7 @@ def test_encode_needs_no_channel_axis_and_keeps_the_mode_of_the_module():
 
 
 def fine_tuner(encoder, epochs=4):
-    return PRODSC(
+    return PRODSC.from_flat(
         3,
         encoder=Augmented(encoder),
         n_components=8,

@@ -22,7 +22,7 @@ def X() -> np.ndarray:
 
 
 def test_auto_is_estimated_kept_and_saved(X: np.ndarray, tmp_path: Path) -> None:
-    model = PRODSC("auto", **SMALL).fit(X)
+    model = PRODSC.from_flat("auto", **SMALL).fit(X)
     assert (model.n_clusters, model.n_clusters_) == ("auto", 5)
     assert model.k_curve_ is not None
     assert set(model.labels_) == set(range(5))
@@ -37,7 +37,7 @@ def test_auto_is_estimated_kept_and_saved(X: np.ndarray, tmp_path: Path) -> None
 
 
 def test_a_given_number_has_no_curve(X: np.ndarray) -> None:
-    model = PRODSC(3, **SMALL).fit(X)
+    model = PRODSC.from_flat(3, **SMALL).fit(X)
     assert (model.n_clusters_, model.k_curve_) == (3, None)
     with pytest.raises(InputError, match="-k auto"):
         export.figure("k", model, X)
@@ -46,7 +46,7 @@ def test_a_given_number_has_no_curve(X: np.ndarray) -> None:
 def test_no_clear_k_is_said_with_candidates() -> None:
     noise = np.random.default_rng(0).standard_normal((300, 6))
     with pytest.raises(InputError, match=r"no clear k: .* Give a number, for example \d+"):
-        PRODSC("auto", **SMALL).fit(noise)
+        PRODSC.from_flat("auto", **SMALL).fit(noise)
 
 
 @pytest.mark.parametrize("name", ["k-means", "cpp", "spectral"])

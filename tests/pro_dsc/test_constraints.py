@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prodsc.errors import InputError
-from prodsc.pro_dsc.constraints import links
+from prodsc.pro_dsc.constraints import make_constraints
 from prodsc.sources.readers import read, read_labels, read_pairs
 from prodsc.training import Batches
 
@@ -38,18 +38,18 @@ def test_links_are_closed_and_contradictions_refused(data):
     same, apart = _reference_matrix(y, must, cannot)
     if (same & apart).any():
         with pytest.raises(InputError, match="must_link"):
-            links(n, 9, y, must, cannot)
+            make_constraints(n, 9, y, must, cannot)
         return
-    found = links(n, 9, y, must, cannot)
+    found = make_constraints(n, 9, y, must, cannot)
     if found is None:
         assert (y < 0).all()
         assert not must
         assert not cannot
         return
     expected = same.astype(int) - apart.astype(int) - np.eye(n, dtype=int)
-    np.testing.assert_array_equal(found.matrix(n), expected)
+    np.testing.assert_array_equal(found.relation(n), expected)
     rows = np.random.default_rng(n).permutation(n)[: n - 1]
-    np.testing.assert_array_equal(found.among(rows).matrix(n - 1), expected[np.ix_(rows, rows)])
+    np.testing.assert_array_equal(found.restrict(rows).relation(n - 1), expected[np.ix_(rows, rows)])
     codes = found.codes(n)
     assert [found.labels[c] for c in codes[y >= 0]] == y[y >= 0].tolist()
 
@@ -75,26 +75,30 @@ def test_links_are_closed_and_contradictions_refused(data):
 )
 def test_what_cannot_be_is_one_sentence(how, said):
     with pytest.raises(InputError, match=said):
-        links(6, 3, **how)
+        make_constraints(6, 3, **how)
 
 
 def test_unknown_labels_are_many_things():
-    assert links(6, 3, [-1, None, float("nan"), "", "-1", -1.0]) is None
-    assert links(3, 3) is None
-    found = links(4, 3, np.array([3.0, np.nan, 1.0, 3.0]))
+    assert make_constraints(6, 3, [-1, None, float("nan"), "", "-1", -1.0]) is None
+    assert make_constraints(3, 3) is None
+    found = make_constraints(4, 3, np.array([3.0, np.nan, 1.0, 3.0]))
     assert found.labels == (1, 3)
     assert found.rows.tolist() == [0, 2, 3]
-    assert links(4, 3, {0: 3, 3: 3, 2: 1}).digest() == found.digest() != links(4, 3, {0: 3, 2: 1}).digest()
+    assert (
+        make_constraints(4, 3, {0: 3, 3: 3, 2: 1}).digest()
+        == found.digest()
+        != make_constraints(4, 3, {0: 3, 2: 1}).digest()
+    )
 
 
 def test_clusters_that_stand_for_labels():
-    found = links(6, 3, {0: "cat", 1: "cat", 2: "dog"})
-    assert found.clusters(np.array([2, 2, 0, 1, 1, 2])) == {2: "cat", 0: "dog"}
-    assert links(6, 3, must_link=[(0, 1)]).clusters(np.zeros(6, int)) == {}
+    found = make_constraints(6, 3, {0: "cat", 1: "cat", 2: "dog"})
+    assert found.name_clusters(np.array([2, 2, 0, 1, 1, 2])) == {2: "cat", 0: "dog"}
+    assert make_constraints(6, 3, must_link=[(0, 1)]).name_clusters(np.zeros(6, int)) == {}
 
 
 def test_known_rows_are_in_every_batch():
-    known = links(1000, 5, {3: 0, 7: 1, 900: 1}, must_link=[(10, 20)])
+    known = make_constraints(1000, 5, {3: 0, 7: 1, 900: 1}, must_link=[(10, 20)])
     plain, informed = Batches(1000, 40, (0, 2)), Batches(1000, 40, (0, 2), known)
     for t in (0, 3, 60):
         batch = informed[t]
@@ -107,7 +111,7 @@ def test_known_rows_are_in_every_batch():
 
 def test_of_many_known_rows_both_ends_of_pairs_are_drawn():
     pairs = np.arange(800).reshape(-1, 2)
-    informed = Batches(1000, 80, (0, 2), links(1000, 5, must_link=pairs))
+    informed = Batches(1000, 80, (0, 2), make_constraints(1000, 5, must_link=pairs))
     seen = set()
     for t in range(60):
         batch = set(informed[t].tolist())
@@ -121,9 +125,9 @@ def test_labels_and_pairs_of_files(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("a,b,seen\n1,2,cat\n3,4,\n5,6,dog\n7,8,\n")
     assert read(table, aside=["seen"]).columns == ["a", "b"]
-    assert links(4, 2, read_labels(table, "seen")).labels == ("cat", "dog")
+    assert make_constraints(4, 2, read_labels(table, "seen")).labels == ("cat", "dog")
     (tmp_path / "known.txt").write_text("cat\n-1\ndog\n-1\n")
-    assert links(4, 2, read_labels(table, str(tmp_path / "known.txt"))).rows.tolist() == [0, 2]
+    assert make_constraints(4, 2, read_labels(table, str(tmp_path / "known.txt"))).rows.tolist() == [0, 2]
     (tmp_path / "pairs.csv").write_text("i,j\n0,1\n2, 3\n")
     np.save(tmp_path / "pairs.npy", [[0, 1], [2, 3]])
     for name in ("pairs.csv", "pairs.npy"):

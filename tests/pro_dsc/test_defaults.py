@@ -10,11 +10,11 @@ from prodsc.core.graph import PowerKernel
 from prodsc.core.metrics import accuracy
 from prodsc.core.self_expression import perplexity
 from prodsc.errors import ParameterError
-from prodsc.pro_dsc.defaults import SHARP, SHARPER, eta_for, power_of_sizes, settled, telling_for
+from prodsc.pro_dsc.defaults import RULES, choose_power, find_eta, nystroem_landmarks_for, resolve_auto
 from prodsc.registry import make
 from prodsc.training import Callback
 
-GIVEN = PRODSC().get_params(deep=False)
+GIVEN = PRODSC().flat_params()
 
 
 @pytest.fixture(scope="module")
@@ -28,33 +28,36 @@ def faces() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_features_begin_with_warm_up() -> None:
-    found = settled(GIVEN, (5000, 300), 10)
-    assert {name for name, value in GIVEN.items() if value == "auto"} - {"gamma", "device", "precision"} == set(found)
+    found = resolve_auto(GIVEN, (5000, 300), 10)
+    assert {name for name, value in GIVEN.items() if isinstance(value, str) and value == "auto"} - {
+        "device",
+        "precision",
+    } == set(found)
     assert (found["encoder"], found["start"]) == ("mlp", "warm-up")
     assert found["epochs"] * (5000 // 1024) >= 220 > (found["epochs"] - 1) * (5000 // 1024)
-    assert (found["eta"], found["keep"], found["neighbour_views"]) == (0.15, "best", 10)
+    assert (found["eta"], found["keep_weights"], found["n_neighbors"]) == (0.15, "best", 10)
 
 
 @pytest.mark.parametrize(("k", "d", "width", "n"), [(2, 128, 512, 1024), (128, 128, 512, 1024), (129, 256, 512, 2048),
                                                    (1000, 1024, 1024, 2048), (3000, 1024, 1024, 2048)])  # fmt: skip
 def test_there_is_room_for_every_cluster(k, d, width, n) -> None:
-    found = settled(GIVEN, (100_000, 768), k)
+    found = resolve_auto(GIVEN, (100_000, 768), k)
     assert (found["n_components"], found["hidden_size"], found["batch_size"]) == (d, width, n)
-    given = settled(GIVEN | {"n_components": 600}, (100_000, 768), 10)
+    given = resolve_auto(GIVEN | {"n_components": 600}, (100_000, 768), 10)
     assert given["hidden_size"] == 600, "a narrower network would leave directions empty"
 
 
 def test_images_begin_whitened_if_a_cluster_has_few() -> None:
-    few, many = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (40_000, 28, 28), 10)
+    few, many = resolve_auto(GIVEN, (400, 32, 32), 40), resolve_auto(GIVEN, (40_000, 28, 28), 10)
     assert (few["encoder"], few["start"], few["n_components"], few["epochs"]) == ("conv", "whitened", 80, 300)
-    assert settled(GIVEN, (7200, 32, 32), 100)["epochs"] == 50  # of three batches: 150 steps
-    assert (few["keep"], few["neighbour_views"]) == ("settled", 0)
+    assert resolve_auto(GIVEN, (7200, 32, 32), 100)["epochs"] == 50  # of three batches: 150 steps
+    assert (few["keep_weights"], few["n_neighbors"]) == ("converged", 0)
     assert few["pretrain_epochs"] * 4 == 300  # batches of 100
-    assert (many["encoder"], many["start"], many["keep"]) == ("mlp", "warm-up", "best")
+    assert (many["encoder"], many["start"], many["keep_weights"]) == ("mlp", "warm-up", "best")
 
 
 def test_what_is_given_stays_and_others_follow_it() -> None:
-    found = settled(GIVEN | {"start": "whitened", "encoder": "none", "batch_size": 500}, (1000, 20), 4)
+    found = resolve_auto(GIVEN | {"start": "whitened", "encoder": "none", "batch_size": 500}, (1000, 20), 4)
     assert "batch_size" not in found
     assert "start" not in found
     assert (found["epochs"], found["label_affinity"]) == (150, "neighbours")
@@ -63,15 +66,15 @@ def test_what_is_given_stays_and_others_follow_it() -> None:
 @pytest.mark.parametrize("k", [3, 10])
 def test_eta_gives_the_perplexity_it_is_for(k: int) -> None:
     Y = torch.nn.functional.normalize(torch.randn(200, 8, generator=torch.Generator().manual_seed(k)))
-    assert k * perplexity(Y, eta_for(Y, SHARP / k)) == pytest.approx(SHARP, rel=1e-3)
+    assert k * perplexity(Y, find_eta(Y, RULES.expressing_share / k)) == pytest.approx(RULES.expressing_share, rel=1e-3)
 
 
 def test_power_by_the_number_of_rows_in_a_cluster() -> None:
-    assert settled(GIVEN, (5000, 300), 10)["power"] == 1  # until `power_of_sizes` has looked at labels
-    faces, objects = settled(GIVEN, (400, 32, 32), 40), settled(GIVEN, (7200, 32, 32), 100)
+    assert resolve_auto(GIVEN, (5000, 300), 10)["power"] == 1  # until `choose_power` has looked at labels
+    faces, objects = resolve_auto(GIVEN, (400, 32, 32), 40), resolve_auto(GIVEN, (7200, 32, 32), 100)
     assert (faces["label_affinity"], faces["power"]) == ("gram", 2)
     assert (objects["label_affinity"], objects["power"]) == ("neighbours", 1)  # until `eigengap` has looked at them
-    assert settled(GIVEN | {"label_affinity": "coefficients"}, (400, 32, 32), 40)["power"] == 1
+    assert resolve_auto(GIVEN | {"label_affinity": "coefficients"}, (400, 32, 32), 40)["power"] == 1
 
 
 @pytest.mark.parametrize(
@@ -85,9 +88,9 @@ def test_power_by_the_number_of_rows_in_a_cluster() -> None:
     ],
 )
 def test_more_clusters_have_more_landmarks(k, rows, near, telling) -> None:
-    assert settled(GIVEN, (100_000, 20), k)["max_landmarks"] == rows
-    assert settled(GIVEN | {"label_affinity": "coefficients"}, (100_000, 20), k)["max_landmarks"] == near
-    assert telling_for(k) == telling
+    assert resolve_auto(GIVEN, (100_000, 20), k)["max_landmarks"] == rows
+    assert resolve_auto(GIVEN | {"label_affinity": "coefficients"}, (100_000, 20), k)["max_landmarks"] == near
+    assert nystroem_landmarks_for(k) == telling
 
 
 @pytest.mark.parametrize("better", [1.0, 2.0])
@@ -99,16 +102,16 @@ def test_power_of_neighbours_by_their_eigengap(better, monkeypatch) -> None:
     monkeypatch.setattr("prodsc.pro_dsc.labeller.eigengap", gap)
     X = load_digits(n_class=3).images[:60]
     small = {"encoder": "conv", "channels": (4,), "kernel_sizes": (3,), "pretrain_epochs": 1, "epochs": 2}
-    model = PRODSC(3, label_affinity="neighbours", **small).fit(X)
-    assert model.settled_["power"] == better
-    assert PRODSC(3, label_affinity="neighbours", power=3.0, **small).fit(X).settings_.power == 3.0
+    model = PRODSC.from_flat(3, label_affinity="neighbours", **small).fit(X)
+    assert model.resolved_params_["power"] == better
+    assert PRODSC.from_flat(3, label_affinity="neighbours", power=3.0, **small).fit(X).config_.power == 3.0
 
 
 def test_few_neighbours_keep_their_power(monkeypatch) -> None:
     monkeypatch.setattr("prodsc.pro_dsc.labeller.eigengap", lambda kernel, k: 1 / 0)
     X = np.random.default_rng(0).normal(size=(9, 6))
     small = {"epochs": 1, "warmup_steps": 1, "hidden_size": 8, "n_components": 4}
-    assert PRODSC(5, label_affinity="neighbours", **small).fit(X).settled_["power"] == 1
+    assert PRODSC.from_flat(5, label_affinity="neighbours", **small).fit(X).resolved_params_["power"] == 1
 
 
 HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.arange(100) >= 95)
@@ -117,18 +120,18 @@ HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.
 @pytest.mark.parametrize(
     ("dense", "sharp", "power"),
     [
-        (np.arange(100) % 3, TENTHS, SHARPER),
+        (np.arange(100) % 3, TENTHS, RULES.sharp),
         (np.roll(TENTHS, 50), np.roll(TENTHS, 9), 1.0),  # neighbours agree on both: the sharp one may follow noise
         (TENTHS, TENTHS, 1.0),  # they agree: nothing to choose
         (np.arange(100) % 2, HALVES, 1.0),  # they do not, but sizes are no reason
         (np.arange(100) % 3, (np.arange(100) < 4).astype(int), 1.0),  # a few outliers are no cluster
         (np.arange(100) * 23 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), 1.0),  # hardly better: noise
-        (np.arange(100) * 26 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), SHARPER),
+        (np.arange(100) * 26 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), RULES.sharp),
     ],
 )
 def test_power_by_sizes(dense, sharp, power) -> None:
     near = (np.arange(100)[:, None] + [1, 2]) % 100
-    assert power_of_sizes(lambda p: dense if p == 1 else sharp, near) == power
+    assert choose_power(lambda p: dense if p == 1 else sharp, near) == power
 
 
 def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
@@ -136,9 +139,9 @@ def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
     X, y = load_digits(return_X_y=True)
     some = np.sort(np.concatenate([np.flatnonzero(y == j)[:n] for j, n in enumerate((170, 50, 20, 15, 15, 15))]))
     X, y = X[some], y[some]
-    small = {"epochs": 60, "hidden_size": 128, "n_components": 32, "keep": "last"}
-    plain, found = (PRODSC(6, power=power, **small).fit(X) for power in (1.0, "auto"))
-    assert found.settled_["power"] == SHARPER
+    small = {"epochs": 60, "hidden_size": 128, "n_components": 32, "keep_weights": "last"}
+    plain, found = (PRODSC.from_flat(6, power=power, **small).fit(X) for power in (1.0, "auto"))
+    assert found.resolved_params_["power"] == RULES.sharp
     assert accuracy(y, found.labels_) > accuracy(y, plain.labels_) + 0.2
     found.save(tmp_path / "m")
     again = PRODSC.load(tmp_path / "m")
@@ -147,24 +150,24 @@ def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
 
 def test_few_rows_to_a_cluster_tell_nothing_of_sizes(monkeypatch) -> None:
     """A sharp affinity of few rows falls into pieces; its labels must not decide anything."""
-    monkeypatch.setattr("prodsc.pro_dsc.labeller.power_of_sizes", lambda labels, near: SHARPER)
+    monkeypatch.setattr("prodsc.pro_dsc.labeller.choose_power", lambda labels, near, rules: RULES.sharp)
     X = load_digits().data[:300]
-    small = {"epochs": 2, "hidden_size": 16, "n_components": 8, "keep": "last"}
-    assert PRODSC(9, **small).fit(X).settled_["power"] == SHARPER
-    assert PRODSC(10, **small).fit(X).settled_["power"] == 1
+    small = {"epochs": 2, "hidden_size": 16, "n_components": 8, "keep_weights": "last"}
+    assert PRODSC.from_flat(9, **small).fit(X).resolved_params_["power"] == RULES.sharp
+    assert PRODSC.from_flat(10, **small).fit(X).resolved_params_["power"] == 1
 
 
 def test_images_with_nothing_set(faces, tmp_path) -> None:
     X, y = faces
     model = PRODSC(3).fit(X)
-    assert model.settled_["encoder"] == "conv"
-    assert 0 < model.settled_["eta"] < 1
+    assert model.resolved_params_["encoder"] == "conv"
+    assert 0 < model.resolved_params_["eta"] < 1
     assert all(len(np.unique(y[model.labels_ == j])) == 1 for j in range(3))
     assert len(model.history_["stability"]) < 600, "labels of clear clusters settle before the last of 300 joint steps"
     model.save(tmp_path / "m")
     again = PRODSC.load(tmp_path / "m")
-    assert (again.eta, again.encoder) == ("auto", "auto")
-    assert again.settled_ == model.settled_
+    assert (again.flat_params()["eta"], again.encoder) == ("auto", "auto")
+    assert again.resolved_params_ == model.resolved_params_
     np.testing.assert_array_equal(again.predict(X), model.labels_)
 
 
@@ -172,7 +175,7 @@ def test_many_images_are_rows_of_unit_length(faces) -> None:
     X, _ = faces
     many = np.concatenate([X // divisor for divisor in (1, 2, 3, 4)])
     model = PRODSC(3, epochs=2).fit(many)
-    assert model.settled_["encoder"] == "mlp"
+    assert model.resolved_params_["encoder"] == "mlp"
     flat = PRODSC(3, epochs=2).fit(many.reshape(len(many), -1))
     np.testing.assert_allclose(model.transform(X), flat.transform(X.reshape(len(X), -1)), atol=1e-4)
 
@@ -187,12 +190,12 @@ def test_a_whitened_fit_resumes_with_the_same_eta(faces, tmp_path, monkeypatch) 
 
     X, _ = faces
     monkeypatch.setattr("prodsc.training.checkpoint.SECONDS", 0.0)
-    whole = PRODSC(3, epochs=10, pretrain_epochs=5).fit(X)
+    whole = PRODSC.from_flat(3, epochs=10, pretrain_epochs=5).fit(X)
     with pytest.raises(KeyboardInterrupt):
-        PRODSC(3, epochs=10, pretrain_epochs=5).fit(X, callbacks=[Stop()], checkpoint=tmp_path / "c")
+        PRODSC.from_flat(3, epochs=10, pretrain_epochs=5).fit(X, callbacks=[Stop()], checkpoint=tmp_path / "c")
     assert (tmp_path / "c").exists()
-    again = PRODSC(3, epochs=10, pretrain_epochs=5).fit(X, checkpoint=tmp_path / "c")
-    assert again.settled_ == whole.settled_
+    again = PRODSC.from_flat(3, epochs=10, pretrain_epochs=5).fit(X, checkpoint=tmp_path / "c")
+    assert again.resolved_params_ == whole.resolved_params_
     np.testing.assert_allclose(again.transform(X), whole.transform(X), atol=1e-5)
 
 

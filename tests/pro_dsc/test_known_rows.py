@@ -13,7 +13,8 @@ from prodsc.cli import main
 from prodsc.core import metrics
 from prodsc.core.graph import GramKernel, LandmarkConstraints, seeded_kmeans, spectral_partition
 from prodsc.core.self_expression import self_expression
-from prodsc.errors import InputError, ModelFileError, ParameterError
+from prodsc.errors import InputError, ModelFileError
+from prodsc.estimators.capabilities import Capability
 from prodsc.training import Callback
 
 FIT = {"hidden_size": 32, "n_components": 16, "warmup_steps": 10, "epochs": 8, "n_init": 3, "batch_size": 64}
@@ -38,8 +39,10 @@ def digest(model):
 def test_nothing_known_changes_nothing(pairs_of_blobs):
     """Bit for bit, with the term and the batches out of the way."""
     X, _ = pairs_of_blobs
-    plain = PRODSC(4, **FIT).fit(X)
-    told = PRODSC(4, **FIT).fit(X, known_labels=np.full(len(X), -1), must_link=[], cannot_link=np.zeros((0, 2), int))
+    plain = PRODSC.from_flat(4, **FIT).fit(X)
+    told = PRODSC.from_flat(4, **FIT).fit(
+        X, known_labels=np.full(len(X), -1), must_link=[], cannot_link=np.zeros((0, 2), int)
+    )
     assert digest(plain) == digest(told)
     assert "links" not in told.history_
     assert told.known_clusters_ == {}
@@ -50,7 +53,7 @@ def test_labels_decide_what_the_data_leave_open(pairs_of_blobs):
     for together in ([0, 0, 1, 1], [0, 1, 1, 0]):  # which blobs make a cluster
         truth = np.array(together)[y]
         known = {row: "left" if truth[row] else "right" for row in range(0, 200, 10)}
-        model = PRODSC(2, **FIT | {"epochs": 20}).fit(X, known_labels=known)
+        model = PRODSC.from_flat(2, **FIT | {"epochs": 20}).fit(X, known_labels=known)
         unknown = np.setdiff1d(np.arange(200), [*known])
         assert metrics.scores(truth[unknown], model.labels_[unknown])["ACC"] > 0.9
         names = np.array([model.known_clusters_[label] for label in model.labels_])
@@ -64,7 +67,7 @@ def test_links_decide_too(pairs_of_blobs):
     rng = np.random.default_rng(1)
     drawn = np.array([rng.choice(200, 2, replace=False) for _ in range(200)])
     same = truth[drawn[:, 0]] == truth[drawn[:, 1]]
-    model = PRODSC(2, **FIT | {"epochs": 20}).fit(X, must_link=drawn[same], cannot_link=drawn[~same])
+    model = PRODSC.from_flat(2, **FIT | {"epochs": 20}).fit(X, must_link=drawn[same], cannot_link=drawn[~same])
     assert metrics.scores(truth, model.labels_)["ACC"] > 0.9
     links = model.history_["links"][model.history_["phase"] == "joint"]
     assert links[-1] < links[0]
@@ -74,7 +77,7 @@ def test_links_decide_too(pairs_of_blobs):
 def test_what_is_known_is_part_of_a_model_and_of_a_checkpoint(pairs_of_blobs, tmp_path, monkeypatch):
     X, _ = pairs_of_blobs
     known = {0: 7, 60: 9}
-    whole = PRODSC(4, **FIT).fit(X, known_labels=known)
+    whole = PRODSC.from_flat(4, **FIT).fit(X, known_labels=known)
     assert sorted(whole.known_clusters_.values()) == [7, 9]
     whole.save(tmp_path / "model")
     assert PRODSC.load(tmp_path / "model").known_clusters_ == whole.known_clusters_
@@ -87,26 +90,26 @@ def test_what_is_known_is_part_of_a_model_and_of_a_checkpoint(pairs_of_blobs, tm
     path = tmp_path / "checkpoint"
     monkeypatch.setattr("prodsc.training.checkpoint.SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
-        PRODSC(4, **FIT).fit(X, known_labels=known, callbacks=[Stop()], checkpoint=path)
+        PRODSC.from_flat(4, **FIT).fit(X, known_labels=known, callbacks=[Stop()], checkpoint=path)
     for other in ({}, {"known_labels": {0: 7, 61: 9}}, {"must_link": [(0, 1)]}):
         with pytest.raises(ModelFileError, match="other known labels or links"):
-            PRODSC(4, **FIT).fit(X, **other, checkpoint=path)
-    assert digest(PRODSC(4, **FIT).fit(X, known_labels=known, checkpoint=path)) == digest(whole)
+            PRODSC.from_flat(4, **FIT).fit(X, **other, checkpoint=path)
+    assert digest(PRODSC.from_flat(4, **FIT).fit(X, known_labels=known, checkpoint=path)) == digest(whole)
 
 
 def test_known_rows_are_landmarks(pairs_of_blobs):
     X, _ = pairs_of_blobs
-    model = PRODSC(4, **FIT | {"max_landmarks": 20})
+    model = PRODSC.from_flat(4, **FIT | {"max_landmarks": 20})
     known = {row: row // 50 for row in (3, 55, 120, 199)}
     model.fit(X, known_labels=known)
-    Y = model._y(X[[*known]])
+    Y = model.labeller_.Y(model._new_rows(X[[*known]]))
     assert ((Y @ model.partition_.kernel.landmarks.T).amax(1) > 1 - 1e-5).all()
     assert len(model.partition_.kernel.landmarks) == 20
 
 
 def test_bad_links_are_refused_before_training(pairs_of_blobs):
     with pytest.raises(InputError, match="paired with itself"):
-        PRODSC(4, **FIT).fit(pairs_of_blobs[0], must_link=[(3, 3)])
+        PRODSC.from_flat(4, **FIT).fit(pairs_of_blobs[0], must_link=[(3, 3)])
 
 
 def test_known_pairs_have_the_similarity_they_should_have():
@@ -160,7 +163,7 @@ def test_the_command_line_takes_them(pairs_of_blobs, tmp_path):
     with pytest.raises(SystemExit) as end:
         main(["fit", str(tmp_path / "data.npz"), "-k", "4", "--out", str(tmp_path / "run"), *words])
     assert end.value.code == 0
-    same = PRODSC(4, **FIT).fit(
+    same = PRODSC.from_flat(4, **FIT).fit(
         X, known_labels={row: y[row] for row in range(0, 200, 20)}, must_link=[(1, 2), (3, 4)], cannot_link=[(1, 199)]
     )
     model = PRODSC.load(tmp_path / "run")
@@ -170,5 +173,6 @@ def test_the_command_line_takes_them(pairs_of_blobs, tmp_path):
 
 @pytest.mark.parametrize("method", [CPP, MLC])
 def test_methods_that_cannot_use_them_say_so(method) -> None:
-    with pytest.raises(ParameterError, match=f"{method.__name__} takes no known labels or pairs"):
+    assert Capability.CONSTRAINTS not in method.capabilities
+    with pytest.raises(TypeError, match="unexpected keyword argument 'must_link'"):
         method(2).fit(np.eye(9), must_link=[(0, 1)])

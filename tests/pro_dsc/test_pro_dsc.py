@@ -1,6 +1,7 @@
 """The estimator as a user meets it."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,8 @@ from prodsc import PRODSC, SEDSC
 from prodsc.core import metrics, theory
 from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.pro_dsc import labeller as labelling
+from prodsc.pro_dsc.defaults import RULES
+from prodsc.pro_dsc.options import LossOptions
 from prodsc.training import Callback
 from prodsc.training.guard import CollapseGuard
 from prodsc.training.stopping import BestWeightsCallback
@@ -27,19 +30,19 @@ from prodsc.training.stopping import BestWeightsCallback
 
 @pytest.fixture(scope="module")
 def fitted(blobs):
-    return PRODSC(3, **SMALL).fit(blobs[0])
+    return PRODSC.from_flat(3, **SMALL).fit(blobs[0])
 
 
 def test_finds_clear_groups_without_labels(blobs, fitted):
     X, y = blobs
     assert metrics.accuracy(y, fitted.labels_) > 0.95
     np.testing.assert_array_equal(np.bincount(fitted.labels_), sorted(np.bincount(fitted.labels_), reverse=True))
-    np.testing.assert_array_equal(PRODSC(3, **SMALL).fit(X, y[::-1]).labels_, fitted.labels_)  # y is ignored
+    np.testing.assert_array_equal(PRODSC.from_flat(3, **SMALL).fit(X, y[::-1]).labels_, fitted.labels_)  # y is ignored
 
 
 def test_same_seed_same_labels_other_seed_other_weights(blobs, fitted):
     X, _ = blobs
-    again, other = PRODSC(3, **SMALL).fit(X), PRODSC(3, **SMALL, random_state=1).fit(X)
+    again, other = PRODSC.from_flat(3, **SMALL).fit(X), PRODSC.from_flat(3, **SMALL, random_state=1).fit(X)
     np.testing.assert_array_equal(again.labels_, fitted.labels_)
     np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
     assert not np.allclose(other.transform(X), fitted.transform(X))
@@ -47,7 +50,7 @@ def test_same_seed_same_labels_other_seed_other_weights(blobs, fitted):
 
 def test_no_global_random_state_is_touched(blobs):
     torch_before, numpy_before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    PRODSC(3, **SMALL).fit(blobs[0])
+    PRODSC.from_flat(3, **SMALL).fit(blobs[0])
     assert torch.equal(torch_before, torch.random.get_rng_state())
     np.testing.assert_array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
 
@@ -115,38 +118,40 @@ def test_inputs(kind, blobs, tmp_path):
         "memmap": np.load(tmp_path / "X.npy", mmap_mode="r"),
         "path": tmp_path / "X.npy",
     }[kind]
-    model = PRODSC(3, **SMALL).fit(given)
-    np.testing.assert_array_equal(model.labels_, PRODSC(3, **SMALL).fit(X.astype(np.float64)).labels_)
+    model = PRODSC.from_flat(3, **SMALL).fit(given)
+    np.testing.assert_array_equal(model.labels_, PRODSC.from_flat(3, **SMALL).fit(X.astype(np.float64)).labels_)
     np.testing.assert_array_equal(model.predict(given), model.labels_)
     assert hasattr(model, "feature_names_in_") == (kind in ("pandas", "polars"))
 
 
 def test_inside_scikit_learn(blobs):
     X, y = blobs
-    pipeline = make_pipeline(StandardScaler(), PRODSC(3, **SMALL)).fit(X)
+    pipeline = make_pipeline(StandardScaler(), PRODSC.from_flat(3, **SMALL)).fit(X)
     assert metrics.accuracy(y, pipeline.predict(X)) > 0.9
     folds = StratifiedKFold(2)  # the rows are sorted by group
-    search = GridSearchCV(PRODSC(3, **SMALL), {"eta": [0.1, 0.2]}, scoring="adjusted_rand_score", cv=folds).fit(X, y)
+    grid = {"loss__eta": [0.1, 0.2], "n_components": [8]}
+    search = GridSearchCV(PRODSC.from_flat(3, **SMALL), grid, scoring="adjusted_rand_score", cv=folds).fit(X, y)
     assert search.best_score_ > 0.5
-    assert clone(PRODSC(3, eta=0.3)).eta == 0.3
+    assert clone(PRODSC(3, loss=LossOptions(eta=0.3))).loss.eta == 0.3
+    assert PRODSC(3, loss={"eta": 0.3}).set_params(loss__beta=5.0).flat_params()["beta"] == 5.0
 
 
 # ---- the cases that break published code ---------------------------------------------------------------------------
 
 
 def test_fewer_rows_than_a_batch_do_train(blobs):
-    model = PRODSC(3, **SMALL | {"batch_size": 4096}).fit(blobs[0])
+    model = PRODSC.from_flat(3, **SMALL | {"batch_size": 4096}).fit(blobs[0])
     assert len(model.history_["step"]) == 10 + 20
 
 
 def test_last_incomplete_batch_is_dropped(blobs):
-    model = PRODSC(3, **SMALL | {"batch_size": 40, "epochs": 2}).fit(blobs[0])
+    model = PRODSC.from_flat(3, **SMALL | {"batch_size": 40, "epochs": 2}).fit(blobs[0])
     assert (model.history_["phase"] == "joint").sum() == 2 * (150 // 40)
 
 
 def test_more_clusters_than_a_batch_holds(blobs):
     with pytest.warns(UserWarning, match=r"batch_size=8 is not larger than n_clusters=10"):
-        model = PRODSC(10, **SMALL | {"batch_size": 8}).fit(blobs[0])
+        model = PRODSC.from_flat(10, **SMALL | {"batch_size": 8}).fit(blobs[0])
     assert np.isfinite(model.history_["total"]).all()
 
 
@@ -154,20 +159,20 @@ def test_as_many_clusters_as_rows():
     X = np.random.default_rng(0).standard_normal((6, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        assert len(PRODSC(6, **SMALL).fit(X).labels_) == 6
+        assert len(PRODSC.from_flat(6, **SMALL).fit(X).labels_) == 6
 
 
 def test_zero_warm_up_means_no_copy_either(blobs):
-    model = PRODSC(3, **SMALL | {"warmup_steps": 0, "epochs": 0}).fit(blobs[0])
+    model = PRODSC.from_flat(3, **SMALL | {"warmup_steps": 0, "epochs": 0}).fit(blobs[0])
     assert "warm-up" not in model.history_["phase"]
     assert not torch.allclose(model.network_.f.weight, model.network_.h.weight)
-    copied = PRODSC(3, **SMALL | {"warmup_steps": 1, "epochs": 0}).fit(blobs[0])
+    copied = PRODSC.from_flat(3, **SMALL | {"warmup_steps": 1, "epochs": 0}).fit(blobs[0])
     assert torch.equal(copied.network_.f.weight, copied.network_.h.weight)
 
 
 def test_separate_learning_rates_and_weight_decays(blobs):
-    still = PRODSC(3, **SMALL | {"warmup_steps": 0}, learning_rate_h=1e-12, weight_decay_h=0.0).fit(blobs[0])
-    start = PRODSC(3, **SMALL | {"warmup_steps": 0, "epochs": 0}).fit(blobs[0])
+    still = PRODSC.from_flat(3, **SMALL | {"warmup_steps": 0}, learning_rate_h=1e-12, weight_decay_h=0.0).fit(blobs[0])
+    start = PRODSC.from_flat(3, **SMALL | {"warmup_steps": 0, "epochs": 0}).fit(blobs[0])
     torch.testing.assert_close(still.network_.h.weight, start.network_.h.weight)
     assert not torch.allclose(still.network_.f.weight, start.network_.f.weight)
 
@@ -175,7 +180,9 @@ def test_separate_learning_rates_and_weight_decays(blobs):
 @pytest.mark.parametrize("regulariser", ["block-diagonal", "l1", "frobenius", "nuclear", "none"])
 @pytest.mark.parametrize("anti_collapse", ["coding-rate", "nuclear", "none"])
 def test_every_list_of_terms_trains(regulariser, anti_collapse, blobs):
-    model = PRODSC(3, regulariser=regulariser, anti_collapse=anti_collapse, **SMALL | {"epochs": 3}).fit(blobs[0])
+    model = PRODSC.from_flat(3, regulariser=regulariser, anti_collapse=anti_collapse, **SMALL | {"epochs": 3}).fit(
+        blobs[0]
+    )
     terms = set(model.history_) - {
         "phase",
         "epoch",
@@ -193,20 +200,20 @@ def test_every_list_of_terms_trains(regulariser, anti_collapse, blobs):
 @pytest.mark.parametrize("form", ["symmetric", "directed"])
 def test_every_variant_labels_training_rows_as_predict_does(label_affinity, normaliser, half_steps, form, blobs):
     variant = {"normaliser": normaliser, "half_steps": half_steps, "coefficient_form": form}
-    model = PRODSC(3, label_affinity=label_affinity, **variant, **SMALL).fit(blobs[0])
+    model = PRODSC.from_flat(3, label_affinity=label_affinity, **variant, **SMALL).fit(blobs[0])
     assert (model.predict(blobs[0]) == model.labels_).mean() >= 0.999
     assert metrics.accuracy(blobs[1], model.labels_) > 0.9
 
 
 def test_more_rows_than_landmarks(blobs, tmp_path):
     X, y = blobs
-    model = PRODSC(3, max_landmarks=60, **SMALL).fit(X)
+    model = PRODSC.from_flat(3, max_landmarks=60, **SMALL).fit(X)
     assert 50 <= len(model.partition_.kernel.landmarks) <= 60
     assert metrics.accuracy(y, model.labels_) > 0.95
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(PRODSC.load(tmp_path / "m").predict(X), model.labels_)
-    exact = PRODSC(3, **SMALL).fit(X)
+    exact = PRODSC.from_flat(3, **SMALL).fit(X)
     assert len(exact.partition_.kernel.landmarks) == len(X), "all rows are landmarks: labels are exact"
     assert (exact.labels_ == model.labels_).mean() > 0.98
 
@@ -214,9 +221,8 @@ def test_more_rows_than_landmarks(blobs, tmp_path):
 def test_a_sample_is_clustered_where_there_are_many_rows(blobs, monkeypatch):
     """Landmarks of the sample tell its affinities; a sharp affinity has the landmarks alone."""
     X, y = blobs
-    monkeypatch.setattr("prodsc.pro_dsc.labeller.SAMPLE", 90)
-    monkeypatch.setattr("prodsc.pro_dsc.defaults.TELLING", 20)
-    monkeypatch.setattr("prodsc.pro_dsc.defaults.TELLING_OF_CLUSTER", 10)
+    few_rows = replace(RULES, clustered_rows=90, nystroem_landmarks=20, nystroem_landmarks_per_cluster=10)
+    monkeypatch.setattr(PRODSC, "auto_rules", few_rows)
     clustered = []
     solve = labelling.spectral_partition
 
@@ -225,43 +231,42 @@ def test_a_sample_is_clustered_where_there_are_many_rows(blobs, monkeypatch):
         return solve(kernel, *args, rows=rows, **kwargs)
 
     monkeypatch.setattr("prodsc.pro_dsc.labeller.spectral_partition", watched)
-    few = {"max_landmarks": 60, "keep": "last", **SMALL}
+    few = {"max_landmarks": 60, "keep_weights": "last", **SMALL}
     for power, seen in ((1.0, (30, 90)), (2.0, (30, 90)), (4.0, (60, None))):
-        model = PRODSC(3, power=power, **few).fit(X)
+        model = PRODSC.from_flat(3, power=power, **few).fit(X)
         assert clustered[-1] == seen
         assert metrics.accuracy(y, model.labels_) > 0.95
-    PRODSC(3, power=1.0, label_affinity="coefficients", **few).fit(X)
+    PRODSC.from_flat(3, power=1.0, label_affinity="coefficients", **few).fit(X)
     assert clustered[-1] == (60, None)
     known = np.where(np.arange(len(X)) < 5, y, -1)
-    PRODSC(3, power=1.0, **few).fit(X, known_labels=known)
+    PRODSC.from_flat(3, power=1.0, **few).fit(X, known_labels=known)
     assert clustered[-1] == (60, None), "what is known is known of landmarks"
 
 
 def test_landmarks_that_speak_for_near_rows_only_are_more(blobs, monkeypatch):
     X, y = blobs
-    assert PRODSC(3, **SMALL).fit(X).settled_["max_landmarks"] == 2048
-    assert PRODSC(3, power=8.0, **SMALL).fit(X).settled_["max_landmarks"] == 8192
+    assert PRODSC.from_flat(3, **SMALL).fit(X).resolved_params_["max_landmarks"] == 2048
+    assert PRODSC.from_flat(3, power=8.0, **SMALL).fit(X).resolved_params_["max_landmarks"] == 8192
     known = np.where(np.arange(len(X)) < 5, y, -1)
-    assert PRODSC(3, **SMALL).fit(X, known_labels=known).settled_["max_landmarks"] == 8192
-    monkeypatch.setattr("prodsc.pro_dsc.defaults.FEW_LANDMARKS", 60)
-    monkeypatch.setattr("prodsc.pro_dsc.defaults.FEW_OF_CLUSTER", 1)
-    assert len(PRODSC(3, **SMALL).fit(X).partition_.kernel.landmarks) <= 60
-    assert len(PRODSC(3, **SMALL).fit(X, known_labels=known).partition_.kernel.landmarks) == len(X)
+    assert PRODSC.from_flat(3, **SMALL).fit(X, known_labels=known).resolved_params_["max_landmarks"] == 8192
+    monkeypatch.setattr(PRODSC, "auto_rules", replace(RULES, dense_landmarks=60, dense_landmarks_per_cluster=1))
+    assert len(PRODSC.from_flat(3, **SMALL).fit(X).partition_.kernel.landmarks) <= 60
+    assert len(PRODSC.from_flat(3, **SMALL).fit(X, known_labels=known).partition_.kernel.landmarks) == len(X)
 
 
 def test_power_that_is_settled_late_leaves_fewer_landmarks(blobs, monkeypatch):
-    monkeypatch.setattr("prodsc.pro_dsc.labeller.power_of_sizes", lambda labels, near: 8.0)
-    monkeypatch.setattr("prodsc.pro_dsc.labeller.ROWS_TO_TELL", 10)
-    model = PRODSC(3, max_landmarks=100, **SMALL).fit(blobs[0])
-    assert model.settled_["power"] == 8
+    monkeypatch.setattr("prodsc.pro_dsc.labeller.choose_power", lambda labels, near, rules: 8.0)
+    monkeypatch.setattr(PRODSC, "auto_rules", replace(RULES, min_rows_per_cluster=10))
+    model = PRODSC.from_flat(3, max_landmarks=100, **SMALL).fit(blobs[0])
+    assert model.resolved_params_["power"] == 8
     assert len(model.partition_.kernel.landmarks) == 100
-    assert PRODSC(3, **SMALL).fit(blobs[0]).settled_["max_landmarks"] == 8192
+    assert PRODSC.from_flat(3, **SMALL).fit(blobs[0]).resolved_params_["max_landmarks"] == 8192
 
 
 def test_sedsc_is_the_same_without_the_anti_collapse_term():
     X, _ = union_of_subspaces()
-    healthy = PRODSC(3, **SMALL | {"epochs": 200}).fit(X)
-    collapsed = SEDSC(3, on_collapse="ignore", **SMALL | {"epochs": 200}).fit(X)
+    healthy = PRODSC.from_flat(3, **SMALL | {"epochs": 200}).fit(X)
+    collapsed = SEDSC.from_flat(3, on_collapse="ignore", **SMALL | {"epochs": 200}).fit(X)
     assert "coding_rate" not in collapsed.history_
     assert set(collapsed.history_["phase"]) == {"joint"}
 
@@ -281,7 +286,7 @@ def pictures():
 def test_conv_is_pre_trained_on_reconstruction(pictures):
     X, y = pictures
     small = SMALL | {"channels": (4, 6), "kernel_sizes": (3, 3), "pretrain_epochs": 20, "pretrain_batch_size": 64}
-    model = PRODSC(3, encoder="conv", label_affinity="coefficients", **small).fit(X)
+    model = PRODSC.from_flat(3, encoder="conv", label_affinity="coefficients", **small).fit(X)
     curve = model.history_["reconstruction"][model.history_["phase"] == "pre-train"]
     assert len(curve) == 20 * (len(X) // 64)
     assert curve[-1] < 0.7 * curve[0]
@@ -297,23 +302,23 @@ def test_any_module_as_encoder(pictures):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Tanh())
     before = module[1].weight.clone()
-    model = PRODSC(3, encoder=module, **SMALL).fit(X)
+    model = PRODSC.from_flat(3, encoder=module, **SMALL).fit(X)
     assert torch.equal(module[1].weight, before)  # the caller's module is not ours to train
     assert metrics.accuracy(y, model.labels_) > 0.7
-    flat = PRODSC(3, encoder=nn.Linear(64, 20), **SMALL).fit(X.reshape(len(X), -1))
+    flat = PRODSC.from_flat(3, encoder=nn.Linear(64, 20), **SMALL).fit(X.reshape(len(X), -1))
     assert flat.transform(X.reshape(len(X), -1)).shape == (len(X), 16)
 
 
 def test_no_encoder_and_hidden_layers_in_the_heads():
     X, y = union_of_subspaces(n_classes=2, ambient=5)
-    model = PRODSC(2, encoder="none", head_hidden_size=40, **SMALL).fit(X)
+    model = PRODSC.from_flat(2, encoder="none", head_hidden_size=40, **SMALL).fit(X)
     assert metrics.accuracy(y, model.labels_) > 0.8
     assert model.network_.f[0].in_features == 5
 
 
 def test_conv_wants_one_kernel_per_layer(pictures):
     with pytest.raises(ParameterError, match="got 2 and 1"):
-        PRODSC(3, encoder="conv", channels=(3, 4), kernel_sizes=(3,)).fit(pictures[0])
+        PRODSC.from_flat(3, encoder="conv", channels=(3, 4), kernel_sizes=(3,)).fit(pictures[0])
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------------
@@ -339,7 +344,7 @@ def test_conv_wants_one_kernel_per_layer(pictures):
 )
 def test_parameters(change, sentence, blobs):
     with pytest.raises(ParameterError, match=sentence):
-        PRODSC(**{"n_clusters": 3} | change).fit(blobs[0])
+        PRODSC.from_flat(**{"n_clusters": 3} | change).fit(blobs[0])
 
 
 def test_data(blobs):
@@ -347,18 +352,18 @@ def test_data(blobs):
     broken = X.copy()
     broken[[3, 9], 1] = np.nan
     with pytest.raises(InputError, match=r"2 rows with NaN.*first: row 3"):
-        PRODSC(3, **SMALL).fit(broken)
+        PRODSC.from_flat(3, **SMALL).fit(broken)
     with pytest.raises(InputError, match="fewer than n_clusters=200"):
-        PRODSC(200, **SMALL).fit(X)
+        PRODSC.from_flat(200, **SMALL).fit(X)
     with pytest.raises(InputError, match="all 12 columns of X are constant"):
-        PRODSC(3, **SMALL).fit(np.ones((50, 12)))
+        PRODSC.from_flat(3, **SMALL).fit(np.ones((50, 12)))
     zero = X.copy()
     zero[7] = 0
     with pytest.raises(InputError, match=r"1 row of zeros only \(first: row 7\).*scaling='standard'"):
-        PRODSC(3, **SMALL).check(zero)
+        PRODSC.from_flat(3, **SMALL).check(zero)
     with pytest.warns(UserWarning, match="1 row of zeros only"):
-        PRODSC(3, **SMALL).fit(zero)
-    PRODSC(3, scaling="standard", **SMALL).fit(zero)
+        PRODSC.from_flat(3, **SMALL).fit(zero)
+    PRODSC.from_flat(3, scaling="standard", **SMALL).fit(zero)
 
 
 def test_other_columns_at_predict(blobs, fitted):
@@ -379,7 +384,7 @@ def test_other_columns_at_predict(blobs, fitted):
 )
 def test_a_loaded_model_does_the_same(variant, blobs, tmp_path):
     X, _ = blobs
-    model = PRODSC(3, **variant, **SMALL).fit(pd.DataFrame(X, columns=[f"c{i}" for i in range(12)]))
+    model = PRODSC.from_flat(3, **variant, **SMALL).fit(pd.DataFrame(X, columns=[f"c{i}" for i in range(12)]))
     model.save(tmp_path / "m")
     loaded = PRODSC.load(tmp_path / "m")
     frame = pd.DataFrame(X + 0.2, columns=[f"c{i}" for i in range(12)])
@@ -397,7 +402,7 @@ def test_a_loaded_model_does_the_same(variant, blobs, tmp_path):
 def test_a_model_with_an_own_encoder_needs_it_again(pictures, tmp_path):
     X, _ = pictures
     module = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Tanh())
-    model = PRODSC(3, encoder=module, **SMALL).fit(X)
+    model = PRODSC.from_flat(3, encoder=module, **SMALL).fit(X)
     model.save(tmp_path)
     with pytest.raises(ParameterError, match="encoder of your own"):
         PRODSC.load(tmp_path)
@@ -454,27 +459,27 @@ def test_fit_goes_on_from_its_checkpoint(blobs, fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("prodsc.training.checkpoint.SECONDS", 0.0)
     path = tmp_path / "checkpoint.safetensors"
     with pytest.raises(KeyboardInterrupt):
-        PRODSC(3, **SMALL).fit(X, checkpoint=path, callbacks=[StopAt(7)])
-    resumed = PRODSC(3, **SMALL).fit(X, checkpoint=path)
+        PRODSC.from_flat(3, **SMALL).fit(X, checkpoint=path, callbacks=[StopAt(7)])
+    resumed = PRODSC.from_flat(3, **SMALL).fit(X, checkpoint=path)
     np.testing.assert_array_equal(resumed.transform(X), fitted.transform(X))
     np.testing.assert_array_equal(resumed.labels_, fitted.labels_)
     np.testing.assert_array_equal(resumed.history_["total"], fitted.history_["total"])
     with pytest.raises(ModelFileError, match="another eta"):
-        PRODSC(3, eta=0.4, **SMALL).fit(X, checkpoint=path)
+        PRODSC.from_flat(3, eta=0.4, **SMALL).fit(X, checkpoint=path)
     with pytest.raises(ModelFileError, match="other data"):
-        PRODSC(3, **SMALL).fit(X + 1, checkpoint=path)
+        PRODSC.from_flat(3, **SMALL).fit(X + 1, checkpoint=path)
 
 
 def test_scores_recover_subspaces():
     X, y = union_of_subspaces(n_per_class=100, dimension=3, ambient=30)
-    labels = PRODSC(3, **SMALL | {"epochs": 60}).fit_predict(X)
+    labels = PRODSC.from_flat(3, **SMALL | {"epochs": 60}).fit_predict(X)
     assert adjusted_rand_score(y, labels) > 0.9
 
 
 def test_the_encoder_may_move_more_slowly(blobs):
     """learning_rate_encoder is the encoder's alone: next to nothing leaves it where it was."""
     X, _ = blobs
-    start = PRODSC(3, **SMALL | {"epochs": 0, "warmup_steps": 0}).fit(X).network_
-    slow = PRODSC(3, **SMALL, learning_rate_encoder=1e-12, weight_decay=0.0).fit(X).network_
+    start = PRODSC.from_flat(3, **SMALL | {"epochs": 0, "warmup_steps": 0}).fit(X).network_
+    slow = PRODSC.from_flat(3, **SMALL, learning_rate_encoder=1e-12, weight_decay=0.0).fit(X).network_
     torch.testing.assert_close(slow.encoder[0].weight, start.encoder[0].weight)
     assert not torch.allclose(slow.f.weight, start.f.weight)

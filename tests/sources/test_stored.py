@@ -221,7 +221,7 @@ def test_a_fit_from_files_is_the_fit_of_the_array(blobs, tmp_path):
     for i, part in enumerate(np.array_split(values, 4)):
         np.save(tmp_path / f"{i}.npy", part)
     options = SMALL | {"batch_size": 40, "epochs": 3, "max_landmarks": 100}
-    from_files, from_array = PRODSC(3, **options).fit(tmp_path), PRODSC(3, **options).fit(values)
+    from_files, from_array = PRODSC.from_flat(3, **options).fit(tmp_path), PRODSC.from_flat(3, **options).fit(values)
     for name, weight in from_array.network_.state_dict().items():
         assert torch.equal(weight, from_files.network_.state_dict()[name]), name
     np.testing.assert_array_equal(from_files.labels_, from_array.labels_)
@@ -260,9 +260,9 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr("prodsc.sources.rows.CHUNK_BYTES", 2**20)
     monkeypatch.setattr("prodsc.sources.fingerprint.BLOCK_BYTES", 2**20)
     options = SMALL | {"hidden_size": 8, "batch_size": 500, "max_landmarks": 200, "epochs": 1, "warmup_steps": 0}
-    PRODSC(2, **options).fit(rng.standard_normal((1000, d)))  # what torch keeps for itself
+    PRODSC.from_flat(2, **options).fit(rng.standard_normal((1000, d)))  # what torch keeps for itself
     with Peak(daemon=True) as fitting:
-        model = PRODSC(2, **options).fit(tmp_path, checkpoint=tmp_path / "checkpoint")
+        model = PRODSC.from_flat(2, **options).fit(tmp_path, checkpoint=tmp_path / "checkpoint")
     with Peak(daemon=True) as labelling:
         found = sum(len(labels) for labels, *_ in model.labelled(tmp_path))
     assert found == n

@@ -16,7 +16,7 @@ from prodsc.training import Batches, Callback, History, Phase, Training
 from prodsc.training.guard import CollapseGuard
 from prodsc.training.meters import Meters
 
-FIT = SMALL | {"epochs": 60, "n_components": 16, "keep": "last"}
+FIT = SMALL | {"epochs": 60, "n_components": 16, "keep_weights": "last"}
 BOUND = 16 / (0.1 * 1.1)  # on gamma * lambda_max(M), d = 16, eps = 0.1
 
 
@@ -28,7 +28,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def healthy(digits):
-    return PRODSC(4, **FIT).fit(digits[0])
+    return PRODSC.from_flat(4, **FIT).fit(digits[0])
 
 
 def test_a_healthy_fit_is_silent_and_recorded(healthy):
@@ -43,7 +43,7 @@ def test_a_healthy_fit_is_silent_and_recorded(healthy):
 
 def test_gamma_far_beyond_the_bound_is_warned_of(digits):
     with pytest.warns(UserWarning, match="bound|rank") as said:
-        PRODSC(4, gamma=50 * BOUND, **FIT).fit(digits[0])
+        PRODSC.from_flat(4, gamma=50 * BOUND, **FIT).fit(digits[0])
     sentences = [str(w.message) for w in said]
     assert any("times the bound below which the representation cannot collapse" in s for s in sentences)
     assert any("its effective rank fell from" in s for s in sentences)
@@ -86,14 +86,14 @@ def test_a_rank_that_comes_back_is_no_collapse(ranks, terms, warns, monkeypatch,
 
 def test_raise_and_ignore(digits):
     with pytest.raises(CollapseError, match=r"times the bound.*on_collapse='adjust'"):
-        PRODSC(4, gamma=50 * BOUND, on_collapse="raise", **FIT).fit(digits[0])
-    silent = PRODSC(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(digits[0])
+        PRODSC.from_flat(4, gamma=50 * BOUND, on_collapse="raise", **FIT).fit(digits[0])
+    silent = PRODSC.from_flat(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(digits[0])
     assert np.isnan(silent.history_["margin"]).all()
 
 
 def test_adjust_brings_gamma_back_and_says_so(digits, healthy, recwarn):
     X, y = digits
-    model = PRODSC(4, gamma=50 * BOUND, on_collapse="adjust", **FIT).fit(X)
+    model = PRODSC.from_flat(4, gamma=50 * BOUND, on_collapse="adjust", **FIT).fit(X)
     gammas = model.history_["gamma"]
     assert np.nanmax(gammas) < BOUND  # before the first step, not after it
     assert model.history_["margin"][10] == pytest.approx(
@@ -117,10 +117,10 @@ def test_adjusted_gamma_survives_a_resume(digits, tmp_path, monkeypatch):
                 raise KeyboardInterrupt
 
     how = FIT | {"gamma": 50 * BOUND, "on_collapse": "adjust"}
-    whole = PRODSC(4, **how).fit(X)
+    whole = PRODSC.from_flat(4, **how).fit(X)
     with pytest.raises(KeyboardInterrupt):
-        PRODSC(4, **how).fit(X, checkpoint=path, callbacks=[Stop()])
-    resumed = PRODSC(4, **how).fit(X, checkpoint=path)
+        PRODSC.from_flat(4, **how).fit(X, checkpoint=path, callbacks=[Stop()])
+    resumed = PRODSC.from_flat(4, **how).fit(X, checkpoint=path)
     assert resumed.gamma_ == whole.gamma_
     np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
 
@@ -136,7 +136,7 @@ def test_verdicts(digits, healthy):
     assert "Nothing to do" in str(sound)
     assert len(sound.observed) == len(sound.predicted) == 16
     assert sound.predicted.sum() == pytest.approx(sound.observed.sum())  # both are ||Z||_F^2 = n
-    ill = diagnose(PRODSC(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(X), X)
+    ill = diagnose(PRODSC.from_flat(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(X), X)
     assert ill.verdict == "collapsed"
     assert "gamma='auto'" in ill.advice
 
@@ -159,7 +159,7 @@ def test_a_dip_that_comes_back_is_healthy(healthy, digits):
 def test_sedsc_collapses_and_is_told_apart(digits):
     X, _ = digits
     with pytest.warns(UserWarning, match="its effective rank fell"):
-        model = SEDSC(4, **FIT | {"epochs": 300}, learning_rate=5e-3).fit(X)
+        model = SEDSC.from_flat(4, **FIT | {"epochs": 300}, learning_rate=5e-3).fit(X)
     found = diagnose(model, X)
     assert found.verdict == "collapsed"
     assert found.predicted is None
@@ -191,7 +191,7 @@ def test_meters_do_not_change_the_fit_and_match_the_formulas(digits, healthy):
                 G, M = Z @ Z.T, (torch.eye(400) - C) @ (torch.eye(400) - C).T
                 seen.append(float(torch.linalg.matrix_norm(G @ M - M @ G)))
 
-    model = PRODSC(4, **FIT).fit(X, callbacks=[meters, Check()])
+    model = PRODSC.from_flat(4, **FIT).fit(X, callbacks=[meters, Check()])
     np.testing.assert_array_equal(model.labels_, healthy.labels_)
     assert meters.numbers["epoch"] == [20.0, 40.0, 60.0]
     assert meters.numbers["commutator"][-1] == pytest.approx(seen[0], rel=1e-3)

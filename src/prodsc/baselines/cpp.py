@@ -3,28 +3,36 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prodsc import ranks
 from prodsc.core.graph import spectral_partition
 from prodsc.core.losses import Objective, Term, coding_length, coding_rate_parts
 from prodsc.core.self_expression import gram, sinkhorn
 from prodsc.errors import ParameterError
 from prodsc.estimators.capabilities import Capability
+from prodsc.estimators.deep import fit_identity
+from prodsc.estimators.parameters import defaults_of
 from prodsc.nn import Network
-from prodsc.pro_dsc.building import expressed
+from prodsc.pro_dsc.building import build_network, build_objective, build_phases, self_expression_of
+from prodsc.pro_dsc.config import Config, resolve_config
 from prodsc.pro_dsc.estimator import PRODSC
+from prodsc.pro_dsc.interface import LabellerInterface
+from prodsc.pro_dsc.labeller import fit_labeller
 from prodsc.sources.rows import RowReader
-from prodsc.training import Callback, Phase, Step, Training
+from prodsc.training import Callback, Phase, Step
+from prodsc.training.session import open_checkpoint, read_batch, run_training
 from prodsc.types import Rows, Square
 
 AUTO_STEPS = 250  # of the joint phase, when epochs="auto": at 100 the objective still falls
 
 
-class CPP(PRODSC):
+class CPP(LabellerInterface):
     """Clustering by the principle of rate reduction on frozen features (CPP, ICLR 2024).
 
     PRO-DSC's network; memberships Pi instead of coefficients, and their rate instead of self-expression:
@@ -63,71 +71,106 @@ class CPP(PRODSC):
         device: str = "auto",
         verbose: int = 0,
     ):
-        super().__init__(  # the choices of PRO-DSC that CPP does not have are made here: the shared pieces read them
-            n_clusters,
-            encoder="mlp",
-            hidden_size=hidden_size,
-            n_components=n_components,
-            scaling=scaling,
-            eta=eta,
-            normaliser="sinkhorn",
-            half_steps=half_steps,
-            gamma=0.0,
-            beta=beta,
-            eps=eps,
-            anti_collapse="coding-rate",
-            regulariser="none",
-            batch_size=batch_size,
-            epochs=epochs,
-            neighbour_views=0,
-            keep="last",
-            warmup_steps=warmup_steps,
-            learning_rate=learning_rate,
-            learning_rate_h=learning_rate_h,
-            momentum=momentum,
-            weight_decay=weight_decay,
-            weight_decay_h=weight_decay_h,
-            label_affinity=label_affinity,
-            power=1.0,
-            max_landmarks=max_landmarks,
-            n_init=n_init,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
+        self.n_clusters = n_clusters
         self.heads = heads
+        self.hidden_size = hidden_size
+        self.n_components = n_components
+        self.scaling = scaling
+        self.eta = eta
+        self.half_steps = half_steps
+        self.beta = beta
+        self.eps = eps
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.warmup_steps = warmup_steps
+        self.learning_rate = learning_rate
+        self.learning_rate_h = learning_rate_h
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.weight_decay_h = weight_decay_h
+        self.label_affinity = label_affinity
+        self.max_landmarks = max_landmarks
+        self.n_init = n_init
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
 
-    def _network(self, sample: Tensor) -> Network:
-        network = super()._network(sample)
+    def _make_config(self, n_rows: int) -> Config:
+        """PRO-DSC's configuration with the choices that CPP has, for the pieces that both share."""
+        own = self.flat_params()
+        if isinstance(self.epochs, str):
+            own["epochs"] = -(-AUTO_STEPS // (n_rows // min(n_rows, self.batch_size)))
+        published = {
+            "encoder": "mlp",
+            "gamma": 0.0,
+            "normaliser": "sinkhorn",
+            "regulariser": "none",
+            "n_neighbors": 0,
+            "keep_weights": "last",
+            "power": 1.0,
+        }
+        params = defaults_of(PRODSC) | published | own
+        return resolve_config(params, (n_rows, self.n_features_in_), self.n_clusters_)
+
+    def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
+        saved = open_checkpoint(checkpoint)
+        if saved is not None:
+            self.seed_ = saved.about["seed"]  # random_state=None drew another one just now
+        config = self._make_config(len(rows))
+        network = self._build_network(config, rows[slice(0, 100)]).to(self.device_)
+        ranks.broadcast(*network.state_dict().values())
+        objective = self._objective(config)
+
+        def make_step(phase: Phase, t: int) -> MembershipStep:
+            return MembershipStep(network, config, read_batch(rows, phase, t).to(self.device_), phase.batches[t])
+
+        training = run_training(
+            network,
+            objective,
+            self._phases(config, objective, len(rows)),
+            make_step,
+            callbacks,
+            identity={} if checkpoint is None else fit_identity(self, self.seed_, rows),
+            checkpoint=checkpoint,
+            saved=saved,
+            show_progress=bool(self.verbose),
+        )
+        self.history_ = training.history.columns()
+        self._set_labels(*fit_labeller(network, config, rows, seed=self.seed_, device=self.device_))
+
+    def _build_network(self, config: Config, sample: Tensor) -> Network:
+        network = build_network(config, sample, self.seed_, self.device_)
         return network if self.heads == "separate" else SharedHead(network.encoder, network.f)
 
-    def _objective(self) -> Objective[Any]:
+    def _objective(self, config: Config) -> Objective[Any]:
         return Objective(
-            super()._objective().terms["coding_rate"],
+            build_objective(config, 0).terms["coding_rate"],
             Term("coding_rate_parts", 1.0, lambda s: coding_rate_parts(s.Z, s.Pi, self.eps)),
             Term("frobenius", self.beta, lambda s: s.Pi.square().sum()),
         )
 
-    def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        *before, joint = super()._phases(objective, n_rows)
-        if isinstance(self.epochs, str):
-            per_epoch = joint.batches.per_epoch
-            joint = replace(joint, steps=-(-AUTO_STEPS // per_epoch) * per_epoch)
+    def _phases(self, config: Config, objective: Objective[Any], n_rows: int) -> list[Phase]:
+        *before, joint = build_phases(config, objective, n_rows, self.seed_, lambda network: None)
         return [*before, joint if self.heads == "separate" else replace(joint, on_enter=None)]
 
-    def _step(self, rows: RowReader, phase: Phase, t: int) -> "MembershipStep":
-        return MembershipStep(self, self._batch(rows, phase, t), phase.batches[t])
-
-    def _listeners(self) -> list[Callback]:
-        return []
-
-    def _finish(self, training: Training, rows: RowReader) -> None:
-        self._label(rows)
-        self.known_clusters_ = {}
-
     def memberships(self, X: Any) -> np.ndarray:
-        """Pi, n x n: how far each row belongs with each other one."""
-        return memberships(self, self._y(X)).cpu().numpy()
+        """Pi of rows: how far each row belongs with each other one.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n)
+        """
+        rows = self._new_rows(X)
+        return memberships(self.config_, self.labeller_.Y(rows)).cpu().numpy()
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        config = self._make_config(len(self.labels_))
+        self._restore_labeller(self._build_network(config, self._sample()), config, tensors, facts)
 
 
 class SharedHead(Network):
@@ -143,18 +186,19 @@ class SharedHead(Network):
 class MembershipStep(Step):
     """X -> H -> Z, Y -> Pi of one batch."""
 
-    def __init__(self, model: CPP, X: Tensor, rows: np.ndarray):
-        super().__init__(model.network_, X, lambda Y: expressed(model.settings_, Y), rows)
-        self.model = model
+    def __init__(self, network: Network, config: Config, X: Tensor, rows: np.ndarray):
+        super().__init__(network, X, lambda Y: self_expression_of(config, Y), rows)
+        self.config = config
 
     @cached_property
     def Pi(self) -> Square:
-        return memberships(self.model, self.Y)
+        return memberships(self.config, self.Y)
 
 
-def memberships(model: CPP, Y: Rows) -> Square:
+def memberships(config: Config, Y: Rows) -> Square:
     """Pi = n Sinkhorn(|YY'|/eta), the diagonal kept."""
-    return sinkhorn(gram(Y).abs() / model.settings_.eta, model.half_steps)
+    assert config.eta is not None
+    return sinkhorn(gram(Y).abs() / config.eta, config.half_steps)
 
 
 @dataclass(frozen=True)
@@ -170,7 +214,7 @@ def choose_k(model: CPP, X: Any, candidates: Sequence[int]) -> ChosenK:
     if not len(candidates):
         raise ParameterError("choose_k: candidates must hold at least one number of clusters, got none.")
     rows = model._new_rows(X)
-    Z, Y = (torch.cat([*model._outputs(head, rows.chunks())]) for head in (model.network_.z, model.network_.y))
+    Z, Y = model.labeller_.Z(rows), model.labeller_.Y(rows)
     lengths = {}
     for k in candidates:
         partition = spectral_partition(model.partition_.kernel, k, model.n_init, model.seed_)

@@ -1,8 +1,11 @@
 """MLC: manifold linearising and clustering, CPP's objective on a small network per head."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from prodsc.baselines.cpp import CPP
+from prodsc.pro_dsc.config import Config
 
 
 class MLC(CPP):
@@ -62,5 +65,7 @@ class MLC(CPP):
             device=device,
             verbose=verbose,
         )
-        self.encoder = "none"
         self.head_hidden_size = head_hidden_size
+
+    def _make_config(self, n_rows: int) -> Config:
+        return replace(super()._make_config(n_rows), encoder="none")

@@ -91,8 +91,8 @@ class DenseSelfExpressive(SelfExpressive):
     _max_bytes = 4 * 2**30  # of all N x N matrices that exist at once
     _n_matrices = 5  # of float64: C, the affinity, its normalised form, and two copies in the eigensolver
 
-    def _checked(self, X: Any, reset: bool, strict: bool = False) -> np.ndarray:
-        array = super()._checked(X, reset, strict)
+    def _check_rows(self, X: Any, learn: bool, strict: bool = False) -> np.ndarray:
+        array = super()._check_rows(X, learn, strict)
         row_bytes = 8 * self._n_matrices * len(array)
         most = int((self._max_bytes / (8 * self._n_matrices)) ** 0.5)
         if len(array) > most:

@@ -129,7 +129,7 @@ def error(trial: Trial, checkpoint: Path) -> Measured:
 
 def batch_of(done: Fit) -> tuple[np.ndarray, np.ndarray | None]:
     """As many test rows as a training batch had."""
-    n = min(len(done.X_test), done.model.settings_.batch_size)
+    n = min(len(done.X_test), done.model.config_.batch_size)
     rows = sorted_subset(len(done.X_test), n)
     return done.X_test[rows], None if done.y_test is None else done.y_test[rows]
 

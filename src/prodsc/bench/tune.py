@@ -21,7 +21,7 @@ from prodsc.bench.unlabelled import BY_LABELS, BY_NEIGHBOURS, Unlabelled, tuning
 from prodsc.core.theory import gamma_safe
 from prodsc.errors import InputError, ParameterError, TrainingError, require
 from prodsc.estimators.parameters import PARAMETER_BY_NAME, check_parameters
-from prodsc.pro_dsc.defaults import settled
+from prodsc.pro_dsc.config import resolve_config
 from prodsc.pro_dsc.estimator import PRODSC
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def tune(
     """
     optuna = require("optuna", extra="tune", caller="prodsc tune")
     fixed = {"n_clusters": n_clusters, **(parameters or {})}
-    check_parameters(fixed, "tune")
+    check_parameters(PRODSC, fixed, "tune")
     if isinstance(n_clusters, str) or n_clusters < 2:
         raise ParameterError(f"tune: n_clusters must be a whole number of at least 2, got {n_clusters!r}.")
     if trials < 1:
@@ -250,7 +250,8 @@ def settings(place: Mapping[str, float], fixed: Mapping[str, Any], shape: tuple[
     """Parameters of the estimator at a point of the space."""
     found = {name: value for name, value in place.items() if name in PARAMETER_BY_NAME}
     if "gamma_share" in place:
-        p = PRODSC(**(found | dict(fixed))).get_params(deep=False)
-        p |= settled(p, shape, p["n_clusters"])
-        found["gamma"] = place["gamma_share"] * gamma_safe(min(shape[0], p["batch_size"]), p["n_components"], p["eps"])
+        params = PRODSC.from_flat(**(found | dict(fixed))).flat_params()
+        config = resolve_config(params, shape, params["n_clusters"])
+        safe = gamma_safe(min(shape[0], config.batch_size), config.n_components, config.eps)
+        found["gamma"] = place["gamma_share"] * safe
     return found

@@ -100,8 +100,9 @@ def compare(
 
 def _parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """METHOD.NAME=VALUE, ... as parameters by method, each read and checked by its own rule."""
-    from prodsc.estimators.parameters import PARAMETER_BY_NAME
+    from prodsc.estimators.parameters import parameters_of
     from prodsc.registry import make
+    from prodsc.registry import method as find_method
 
     found: dict[str, dict[str, Any]] = {}
     for words in given:
@@ -109,7 +110,8 @@ def _parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         method, dot, name = place.partition(".")
         if not (equals and dot):
             raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as ensc.gamma=20; got {words!r}.")
-        value = Value(PARAMETER_BY_NAME[name]).convert(text, None, None) if name in PARAMETER_BY_NAME else text
+        rules = {parameter.name: parameter for parameter in parameters_of(find_method(method))}
+        value = Value(rules[name]).convert(text, None, None) if name in rules else text
         make(method, **{name: value})  # a typo speaks before anything runs
         found.setdefault(method, {})[name] = value
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from prodsc import ranks
-from prodsc.cli.options import parameter_options
+from prodsc.cli.options import given_parameters, parameter_options
 from prodsc.cli.progress import shown
 from prodsc.errors import ParameterError
 from prodsc.progress import ProgressDisplay
@@ -49,7 +49,7 @@ def fit(
     a set of `prodsc data list`. The results in --out are labels.csv, the model, history.csv, result.json and
     report.html. Ctrl-C keeps a checkpoint; --resume continues from it.
     """
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = given_parameters(given)
     if resume is not None:
         extra = [*chosen, *(name for name, value in (("FILE", file), ("out", out), ("recipe", recipe_name)) if value)]
         if extra:

@@ -1,22 +1,20 @@
-"""Command-line options made of the parameter table, so that the two cannot disagree."""
+"""Command-line options made from the parameter table, so that the two cannot disagree."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from prodsc.estimators.parameters import Parameter, parameters_of
+from prodsc.estimators.parameters import RENAMED, Parameter, current_names, defaults_of, parameters_of
 from prodsc.pro_dsc.estimator import PRODSC
 
-SHORT = {"n_clusters": "-k"}
+SHORT_NAMES = {"n_clusters": "-k"}
 REQUIRED = ("n_clusters",)  # the estimator has a default because scikit-learn wants one; a person must choose
 HIDDEN = ("verbose",)  # the command line always shows progress; --quiet turns it off
-DEFAULTS = {name: p.default for name, p in inspect.signature(PRODSC).parameters.items()}
 
 
 class Value(click.ParamType):
-    """Text to the value of one parameter, checked by that parameter's own rule."""
+    """Text to the value of one parameter, checked by the rule of that parameter."""
 
     def __init__(self, parameter: Parameter):
         self.parameter = parameter
@@ -30,14 +28,14 @@ class Value(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
             return value
-        read = [self._one(part) for part in value.split(",")] if self.parameter.many else self._one(value)
+        read = [self._read_one(part) for part in value.split(",")] if self.parameter.many else self._read_one(value)
         try:
             self.parameter.check(read, f"--{self.parameter.name.replace('_', '-')}")
         except ValueError as error:
             self.fail(str(error), param, ctx)
         return read
 
-    def _one(self, text: str) -> Any:
+    def _read_one(self, text: str) -> Any:
         try:
             return self.parameter.kind(text)
         except ValueError:
@@ -45,13 +43,24 @@ class Value(click.ParamType):
 
 
 def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """All parameters of the estimator as options that are None until given."""
+    """Give a command all parameters of PRODSC as options that are None until given."""
+    defaults = defaults_of(PRODSC)
+    for old in RENAMED:
+        command = click.option(f"--{old.replace('_', '-')}", old, hidden=True, default=None)(command)
     for parameter in reversed(parameters_of(PRODSC)):
         if parameter.name in HIDDEN:
             continue
-        default = None if parameter.name in REQUIRED else DEFAULTS[parameter.name]
+        default = None if parameter.name in REQUIRED else defaults[parameter.name]
         shown = ",".join(map(str, default or ())) if parameter.many else default
-        names = [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT.get(parameter.name)])]
-        text = parameter.help + ("" if default is None else f" [{shown}]")
+        names = [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT_NAMES.get(parameter.name)])]
+        text = f"{parameter.help}." + ("" if default is None else f" [{shown}]")
         command = click.option(*names, parameter.name, type=Value(parameter), default=None, help=text)(command)
     return command
+
+
+def given_parameters(options: dict[str, Any]) -> dict[str, Any]:
+    """The parameters among the options that were given, old names under their new ones."""
+    given = {name: value for name, value in options.items() if value is not None}
+    current = current_names(given, "prodsc fit")
+    by_name = {parameter.name: parameter for parameter in parameters_of(PRODSC)}
+    return {name: Value(by_name[name]).convert(value, None, None) for name, value in current.items()}

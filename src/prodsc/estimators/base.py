@@ -1,8 +1,10 @@
-"""What every method shares: parameters and rows that are checked, a seed, a device, files."""
+"""The contract of every method: its parameters and rows are checked, it has a seed and a device, it can be saved."""
 
-import inspect
+import copy
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,176 +18,332 @@ from torch import Tensor, nn
 from prodsc import ranks
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators import model_file
-from prodsc.estimators.capabilities import Capability
-from prodsc.estimators.parameters import check_parameters
-from prodsc.sources.checks import check_values
+from prodsc.estimators.capabilities import Capability, can, require_capability
+from prodsc.estimators.parameters import (
+    as_options,
+    check_parameters,
+    current_names,
+    defaults_of,
+    document_parameters,
+    flatten,
+    unflatten,
+)
+from prodsc.sources.checks import Summary, check_values
 from prodsc.sources.rows import RowReader, as_array, check_shape
 from prodsc.training import Callback
 
-LABELLED = 2**16  # rows labelled at a time; on several ranks, by each before they put their labels together
+ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
 
 
 class Clusterer(ClusterMixin, BaseEstimator):
-    """The contract. A method gives `__init__` (assign only), `_fit`, and, to be saved, `_state` and `_restore`.
+    """Base of all methods.
 
-    Every method has the parameters `n_clusters`, `scaling`, `random_state`, `device` and `verbose`; each of its
-    parameters has its rule in `parameters.py`. A method that generalises also has `predict`, one that learns a
-    representation `transform`.
+    A method gives `__init__` (which only assigns), `_fit` (which sets `labels_` and what else it learns) and, to be
+    saved, `_state` and `_restore`. Every method has the parameters `n_clusters`, `scaling`, `random_state`, `device`
+    and `verbose`; the rule of each parameter is in `estimators.parameters`, which also writes the docstrings. What a
+    method can do beyond `fit` is declared in `capabilities`.
     """
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    option_groups: ClassVar[dict[str, type]] = {}  # constructor arguments that are option objects
 
     n_clusters: int | str  # as it was given; `n_clusters_` is the number
     scaling: str
     random_state: Any
     device: str
     verbose: int
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()  # what it can do beyond `fit` and `labels_`
     n_clusters_: int  # the number of clusters of a fit, given or estimated
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            document_parameters(cls)
+
+    @classmethod
+    def from_flat(cls, n_clusters: int | str = 8, **parameters: Any) -> Self:
+        """An estimator from parameters by their flat names, as recipes, saved models and the command line have them.
+
+        Parameters
+        ----------
+        n_clusters : int or 'auto'
+            Number of clusters.
+        **parameters
+            Any parameter of the method, including the fields of its option objects (`beta=200`).
+
+        Returns
+        -------
+        Clusterer
+            The estimator, not fitted.
+        """
+        return cls(**unflatten(cls, {"n_clusters": n_clusters, **current_names(parameters, cls.__name__)}))
+
+    def flat_params(self) -> dict[str, Any]:
+        """All parameters by their flat names: the fields of option objects stand beside the others."""
+        return flatten(type(self), self.get_params(deep=False))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; `deep` adds the fields of option objects as `loss__beta`.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to add the fields of option objects.
+
+        Returns
+        -------
+        dict
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        for group, cls in self.option_groups.items() if deep else ():
+            with suppress(ParameterError):  # `fit` reports what is wrong with an option object
+                options = as_options(cls, params[group], group)
+                params |= {f"{group}__{field.name}": getattr(options, field.name) for field in fields(options)}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; `loss__beta=100` sets a field of an option object.
+
+        Parameters
+        ----------
+        **params
+            Values by name, as `get_params` gives them.
+
+        Returns
+        -------
+        self
+        """
+        nested = {name: value for name, value in params.items() if name.partition("__")[0] in self.option_groups}
+        nested = {name: value for name, value in nested.items() if "__" in name}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})
+        for name, value in nested.items():
+            group, _, field_name = name.partition("__")
+            options = as_options(self.option_groups[group], getattr(self, group), group)
+            setattr(self, group, as_options(type(options), {**vars(options), field_name: value}, group))
+        return self
+
+    # ---- fit -----------------------------------------------------------------------------------------------------
 
     def fit(
         self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = (), checkpoint: str | Path | None = None
     ) -> Self:
-        """Cluster the rows of X; `y` is ignored.
+        """Cluster the rows of X.
 
-        With a `checkpoint` path the state of training is saved there every few seconds and on Ctrl-C, and a fit that
-        finds the file goes on from it to the same labels; a method without training has nothing to save.
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows to cluster.
+        y : ignored
+            Present because scikit-learn's interface has it.
+        callbacks : sequence of Callback
+            Called during training, by methods that train.
+        checkpoint : path or None
+            Where the state of training is saved every few seconds and on Ctrl-C. A fit that finds the file continues
+            from it to the same labels.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_copy(X, callbacks, checkpoint)
+
+    def _fit_copy(
+        self, X: Any, callbacks: Sequence[Callback], checkpoint: str | Path | None, **constraints: Any
+    ) -> Self:
+        """Fit a copy without fitted attributes and take over what it learned.
+
+        So a fit never depends on an earlier one, and one that fails or is interrupted changes nothing.
         """
         self._check_parameters()
-        if ranks.size() > 1 and Capability.RANKS not in self.capabilities:
+        if ranks.size() > 1 and not can(self, Capability.RANKS):
             raise ParameterError(f"{type(self).__name__} fits in one process only; start it without torchrun.")
-        array = self._checked(X, reset=True)
+        attempt = self._unfitted_copy()
+        array = attempt._check_rows(X, learn=True)
         seed = torch.tensor(check_random_state(self.random_state).randint(2**31 - 1))
         ranks.broadcast(seed)  # random_state=None draws another one in every process
-        self.seed_ = int(seed)
-        self.device_ = self._device()
-        self.n_clusters_ = self._number_of_clusters(array)
-        self._settle(array.shape)
-        self._fit(self._rows(array), callbacks, None if checkpoint is None else Path(checkpoint))
+        attempt.seed_ = int(seed)
+        attempt.device_ = attempt._choose_device()
+        rows = attempt._reader(array)
+        attempt.n_clusters_ = attempt._choose_n_clusters(rows)
+        attempt._fit(rows, callbacks, None if checkpoint is None else Path(checkpoint), **constraints)
+        self.__dict__ = attempt.__dict__
         return self
 
-    def _number_of_clusters(self, array: Any) -> int:
-        """k of this fit; a method whose n_clusters may be "auto" overrides this."""
-        return int(self.n_clusters)
+    def _unfitted_copy(self) -> Self:
+        fresh = copy.copy(self)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(fresh, name)
+        return fresh
 
-    def _settle(self, shape: tuple[int, ...]) -> None:
-        """Find a value for every parameter that is "auto", from the shape of the data."""
+    def _choose_n_clusters(self, rows: RowReader) -> int:
+        """k of this fit; a method that takes n_clusters="auto" overrides this."""
+        return int(self.n_clusters)
 
     def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
         """Set `labels_` and what else the method learns."""
         raise NotImplementedError
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
-        """labels_ after fit(X)."""
+        """Labels of the rows of X after `fit(X)`."""
         return self.fit(X, **fit_params).labels_
 
-    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
-        """Labels and how sure they are, some rows after the other: for more rows than memory has room for."""
-        array = as_array(X)
-        for start in range(0, len(array), LABELLED):
-            proba = self.predict_proba(array[start : start + LABELLED])
-            yield proba.argmax(1), proba.max(1)
-
     def check(self, X: Any) -> None:
-        """Raise what `fit(X)` would raise or warn of for these parameters and data, without training."""
+        """Raise what `fit(X)` would raise or warn about for these parameters and rows, without training.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows to cluster.
+        """
         self._check_parameters()
-        self._checked(X, reset=True, strict=True)
+        self._unfitted_copy()._check_rows(X, learn=True, strict=True)
+
+    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
+        """Labels of more rows than memory can hold, a part at a time.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Yields
+        ------
+        tuple of arrays
+            Labels and, where the method gives probabilities, the confidence of each label.
+        """
+        require_capability(self, Capability.PREDICT, "predict")
+        array = as_array(X, columns=self._column_names())
+        for start in range(0, len(array), ROWS_AT_ONCE):
+            part = array[start : start + ROWS_AT_ONCE]
+            if can(self, Capability.PROBABILITIES):
+                proba = self.predict_proba(part)
+                yield proba.argmax(1), proba.max(1)
+            else:
+                yield (self.predict(part),)
 
     def _check_parameters(self) -> None:
-        check_parameters(self.get_params(deep=False), type(self).__name__)
-        for name, parameter in inspect.signature(type(self)).parameters.items():
-            if name == "n_clusters" and Capability.K_CURVE in self.capabilities:
+        name_of_class, flat = type(self).__name__, self.flat_params()
+        check_parameters(type(self), flat, name_of_class)
+        defaults = defaults_of(type(self))
+        for name, value in flat.items():
+            if name == "n_clusters" and can(self, Capability.K_CURVE):
                 continue
-            if getattr(self, name) == "auto" != parameter.default and name not in ("device", "precision"):
+            if isinstance(value, str) and value == "auto" != defaults[name] and name not in ("device", "precision"):
                 way_out = " Estimate one with `prodsc k FILE` or prodsc.estimate_k(X)." if name == "n_clusters" else ""
                 raise ParameterError(
-                    f"{type(self).__name__}: {name} must have a value, got 'auto', which means nothing to this method."
+                    f"{name_of_class}: {name} must have a value, got 'auto', which this method does not support."
                     f"{way_out}"
                 )
 
-    # ---- files ---------------------------------------------------------------------------------------------
+    # ---- files ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write model.safetensors and model.json into the folder `path`."""
+        """Write model.safetensors and model.json into a folder.
+
+        Parameters
+        ----------
+        path : path
+            The folder; it is made if it does not exist.
+        """
         check_is_fitted(self)
         model_file.save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, *, encoder: nn.Module | None = None) -> Self:
-        """The model saved in the folder `path`; a model with an encoder of your own needs that module again."""
+        """Read a model that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        encoder : torch.nn.Module or None
+            The encoder of your own that the model was fitted with, if it was.
+
+        Returns
+        -------
+        Clusterer
+            The fitted estimator.
+        """
         return model_file.load(cls, Path(path), encoder)
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and plain facts that a saved model needs beside its parameters and labels."""
+        """Tensors and plain values that a saved model needs beside its parameters and labels."""
         return {}, {}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Put back what `_state` gave."""
 
-    # ---- the rows ------------------------------------------------------------------------------------------
+    # ---- the rows ------------------------------------------------------------------------------------------------
 
     def _new_rows(self, X: Any) -> RowReader:
         """Rows for a fitted model to work on."""
         check_is_fitted(self)
-        return self._rows(self._checked(X, reset=False))
+        return self._reader(self._check_rows(X, learn=False))
 
     def _takes_images(self, array: Any) -> bool:
         return False
 
-    def _checked(self, X: Any, reset: bool, strict: bool = False) -> Any:
-        """X as an array of finite numbers of the right shape; at fit (`reset`) also learns its columns."""
+    def _column_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [*names]
+
+    def _check_rows(self, X: Any, learn: bool, strict: bool = False) -> Any:
+        """X as an array of finite numbers of the right shape; `learn` also takes over its columns and scale."""
         array = as_array(X)
         check_shape(array, self._takes_images(array))
         try:
-            flat = np.broadcast_to(
-                np.float32(), (len(array), int(np.prod(array.shape[1:])))
-            )  # stands for X by its shape
+            flat = np.broadcast_to(np.float32(), (len(array), int(np.prod(array.shape[1:]))))  # the shape of X
             names = X if hasattr(X, "columns") else flat
-            validate_data(self, names, reset=reset, skip_check_array=True)
+            validate_data(self, names, reset=learn, skip_check_array=True)
         except ValueError as error:
             raise InputError(str(error)) from error
         least = 2 if isinstance(self.n_clusters, str) else max(2, self.n_clusters)
-        if reset and len(array) < least:
+        if learn and len(array) < least:
             raise InputError(
                 f"X has {len(array)} rows (n_samples={len(array)}), fewer than n_clusters={self.n_clusters} or fewer "
                 "than 2. Lower n_clusters or give more rows."
             )
-        summary = check_values(array, columns=reset)
+        summary = check_values(array, columns=learn)
         if summary.n_zero and array.ndim == 2 and self.scaling == "unit":
-            rows = f"{summary.n_zero} {'row' if summary.n_zero == 1 else 'rows'} of zeros only"
-            sentence = (
-                f"X has {rows} (first: row {summary.first_zero}), which cannot be scaled to unit length. "
-                "Drop them, or use scaling='standard'."
-            )
-            if strict:
-                raise InputError(sentence)
-            warnings.warn(sentence, UserWarning, stacklevel=3)  # scikit-learn's contract has such rows
-        if reset:
-            if summary.n_constant == summary.mean.size and len(array) > 1:
-                raise InputError(
-                    f"all {summary.n_constant} columns of X are constant: the {len(array)} rows are identical, so "
-                    "there is nothing to cluster. Give columns that differ between rows."
-                )
-            self.n_constant_features_ = summary.n_constant
-            self.image_shape_ = tuple(array.shape[1:]) if array.ndim > 2 else None
-            self.centre_ = torch.from_numpy(summary.mean).float()
-            self.spread_ = torch.from_numpy(np.where(summary.std > 0, summary.std, 1.0)).float()
+            self._report_zero_rows(summary, strict)
+        if learn:
+            self._learn_columns(array, summary)
         elif (tuple(array.shape[1:]) if array.ndim > 2 else None) != self.image_shape_:
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array
 
-    @property
-    def _flat(self) -> bool:
-        """Are images rows of features?"""
-        return False
+    def _report_zero_rows(self, summary: Summary, strict: bool) -> None:
+        """Rows of zeros cannot have unit length: an error where `strict`, else (as scikit-learn asks) a warning."""
+        rows = f"{summary.n_zero} {'row' if summary.n_zero == 1 else 'rows'} of zeros only"
+        sentence = (
+            f"X has {rows} (first: row {summary.first_zero}), which cannot be scaled to unit length. "
+            "Drop them, or use scaling='standard'."
+        )
+        if strict:
+            raise InputError(sentence)
+        warnings.warn(sentence, UserWarning, stacklevel=6)
 
-    def _rows(self, array: Any) -> RowReader:
-        return RowReader(array, self.scaling, self.centre_, self.spread_, self._flat)  # type: ignore[arg-type]
+    def _learn_columns(self, array: Any, summary: Summary) -> None:
+        if summary.n_constant == summary.mean.size and len(array) > 1:
+            raise InputError(
+                f"all {summary.n_constant} columns of X are constant: the {len(array)} rows are identical, so "
+                "there is nothing to cluster. Give columns that differ between rows."
+            )
+        self.n_constant_features_ = summary.n_constant
+        self.image_shape_ = tuple(array.shape[1:]) if array.ndim > 2 else None
+        self.centre_ = torch.from_numpy(summary.mean).float()
+        self.spread_ = torch.from_numpy(np.where(summary.std > 0, summary.std, 1.0)).float()
 
-    def _sample(self) -> Tensor:
+    def _reader(self, array: Any, flat: bool = False) -> RowReader:
+        """The rows as the method sees them: scaled; images as vectors if `flat`."""
+        return RowReader(array, self.scaling, self.centre_, self.spread_, flat)  # type: ignore[arg-type]
+
+    def _sample(self, flat: bool = False) -> Tensor:
         """Two rows of the fitted shape, to build a network around."""
-        return self._rows(np.ones((2, *(self.image_shape_ or (self.n_features_in_,)))))[slice(0, 2)]
+        shape = self.image_shape_ or (self.n_features_in_,)
+        return self._reader(np.ones((2, *shape)), flat)[slice(0, 2)]
 
-    def _device(self) -> torch.device:
+    def _choose_device(self) -> torch.device:
         if self.device != "auto":
             return torch.device(self.device)
         if not torch.cuda.is_available():

@@ -26,8 +26,8 @@ Model = TypeVar("Model", bound="Clusterer")
 
 
 def plain_parameters(model: "Clusterer") -> dict[str, Any]:
-    """The constructor's parameters as JSON can hold them."""
-    return {name: _plain(value) for name, value in sorted(model.get_params(deep=False).items())}
+    """The parameters by their flat names, as JSON can hold them."""
+    return {name: _plain(value) for name, value in sorted(model.flat_params().items())}
 
 
 def save(model: "Clusterer", folder: Path) -> None:
@@ -76,7 +76,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
                 f"{folder} was fitted with an encoder of your own; give that module: load(path, encoder=module)."
             )
         parameters["encoder"] = encoder
-    model = cls(**parameters)
+    model = cls.from_flat(**parameters)
     model.n_clusters_ = about.get("n_clusters") or parameters["n_clusters"]  # older files: as it was given
     model.n_features_in_ = about["n_features_in"]
     if about["feature_names_in"] is not None:
@@ -86,7 +86,7 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
     model.seed_ = about["seed"]
     model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
     model.labels_ = tensors["labels"].numpy()
-    model.device_ = model._device()
+    model.device_ = model._choose_device()
     model._restore(tensors, about)
     return model
 
@@ -116,6 +116,21 @@ def read_about(folder: Path) -> dict[str, Any]:
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose names begin with prefix/, without it."""
     return {name.removeprefix(f"{prefix}/"): t for name, t in tensors.items() if name.startswith(f"{prefix}/")}
+
+
+def training_state(network: nn.Module, history: dict[str, np.ndarray]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Weights and history; safetensors does not keep the order of names, so the columns are listed beside."""
+    phases = sorted(set(history["phase"].tolist()))
+    tensors = {f"network/{name}": value for name, value in network.state_dict().items()}
+    for name, column in history.items():
+        values = np.array([phases.index(p) for p in column]) if name == "phase" else column
+        tensors[f"history/{name}"] = torch.from_numpy(values)
+    return tensors, {"phases": phases, "history": list(history)}
+
+
+def restore_history(tensors: dict[str, Tensor], facts: dict[str, Any]) -> dict[str, np.ndarray]:
+    history = {name: tensors[f"history/{name}"].numpy() for name in facts["history"]}
+    return history | {"phase": np.array(facts["phases"])[history["phase"]]}
 
 
 def partition_state(partition: Partition) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -1,34 +1,41 @@
-"""The parameters of all methods: one table that estimators check, recipes are read by, and the command line is made of.
+"""The parameters of all methods: estimators check values by this table, and recipes, the command line and the
+docstrings are made from it.
 
-A name means the same in every method that has it. Defaults are not here: they are the defaults of each `__init__`.
+A name has the same meaning in every method. Defaults are not here: they are those of each `__init__`, and of the
+option objects of PRO-DSC. This module does not import torch, so that `prodsc fit --help` is fast.
 """
 
 import inspect
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral, Real
+from textwrap import indent, wrap
 from typing import Any
 
 import numpy as np
-from torch import nn
 
-from prodsc.core.self_expression import COEFFICIENT_FORMS, NORMALISERS
 from prodsc.errors import ParameterError
-from prodsc.nn import PRECISIONS
-from prodsc.sources.rows import SCALINGS
-from prodsc.training.guard import ON_COLLAPSE
 
+SCALINGS = ("unit", "centred", "standard", "none", "raw")
 ENCODERS = ("auto", "mlp", "conv", "none")
+NORMALISERS = ("softmax", "sinkhorn")
+COEFFICIENT_FORMS = ("symmetric", "directed")
 ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
 REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
+ON_COLLAPSE = ("warn", "adjust", "raise", "ignore")
 LABEL_AFFINITIES = ("auto", "gram", "coefficients", "neighbours")
 HEADS = ("separate", "shared")
 CODE_GRAPHS = ("neighbours", "coefficients")
-KEEPS = ("auto", "best", "settled", "last")
+WEIGHT_POLICIES = ("auto", "best", "converged", "last")
 STARTS = ("auto", "warm-up", "whitened")
 EIGENSOLVERS = ("auto", "exact", "remembered")
-DEVICES = ("auto", "cpu", "cuda")
+PRECISIONS = ("auto", "float32", "bf16", "fp16")
+
+RENAMED = {"neighbour_views": "n_neighbors", "keep": "keep_weights"}  # version 0.1 -> 0.2
+RENAMED_VALUES = {("keep_weights", "settled"): "converged"}
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,10 @@ class Parameter:
     choices: tuple[str, ...] = ()
     kind: type = float  # what the command line reads: int, float, str
     many: bool = False  # a sequence of that kind
+    type_text: str = ""  # the type, as a docstring gives it
 
     def check(self, value: Any, owner: str, error: type[ParameterError] = ParameterError) -> None:
+        """Raise `error` with one sentence when the value breaks the rule."""
         try:
             fine = self.holds(value)
         except TypeError:
@@ -60,44 +69,62 @@ def _whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
+def _is_module(value: Any) -> bool:
+    """Whether the value is a torch.nn.Module; without torch loaded, nothing is one."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
 def _count(name: str, least: int, help: str, also: str | None = None) -> Parameter:
-    """A whole number of at least `least`; `also` names a word that stands for a choice made by prodsc."""
+    """A whole number of at least `least`; `also` is a word that is allowed instead."""
     rule = f"a whole number of at least {least}" + (f" or '{also}'" if also else "")
     return Parameter(
-        name, rule, lambda v: (_whole(v) and v >= least) or (also is not None and v == also), help, kind=int
+        name,
+        rule,
+        lambda v: (_whole(v) and v >= least) or (also is not None and v == also),
+        help,
+        kind=int,
+        type_text="int" + (f" or '{also}'" if also else ""),
     )
 
 
 def _positive(name: str, help: str, also: str | None = None) -> Parameter:
-    rule = "a number above 0" + (f" or '{also}'" if also else "")
-    return Parameter(name, rule, lambda v: (_number(v) and v > 0) or (also is not None and v == also), help)
+    word = f" or '{also}'" if also else ""
+    return Parameter(
+        name,
+        f"a number above 0{word}",
+        lambda v: (_number(v) and v > 0) or (also is not None and v == also),
+        help,
+        type_text=f"float{word}",
+    )
 
 
 def _not_negative(name: str, help: str) -> Parameter:
-    return Parameter(name, "a number of at least 0", lambda v: _number(v) and v >= 0, help)
+    return Parameter(name, "a number of at least 0", lambda v: _number(v) and v >= 0, help, type_text="float")
 
 
 def _fraction(name: str, help: str) -> Parameter:
-    return Parameter(name, "a number in [0, 1)", lambda v: _number(v) and 0 <= v < 1, help)
+    return Parameter(name, "a number in [0, 1)", lambda v: _number(v) and 0 <= v < 1, help, type_text="float in [0, 1)")
 
 
 def _share(name: str, help: str) -> Parameter:
-    return Parameter(name, "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, help)
+    return Parameter(name, "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, help, type_text="float in (0, 1]")
 
 
 def _optional(parameter: Parameter, meaning: str) -> Parameter:
-    return Parameter(
-        parameter.name,
-        f"{parameter.rule}, or None ({meaning})",
-        lambda v: v is None or parameter.holds(v),
-        f"{parameter.help} (default: {meaning})",
-        parameter.choices,
-        parameter.kind,
+    """The same parameter with None allowed; `meaning` says what None stands for."""
+    return replace(
+        parameter,
+        rule=f"{parameter.rule}, or None ({meaning})",
+        holds=lambda v: v is None or parameter.holds(v),
+        help=f"{parameter.help} (None: {meaning})",
+        type_text=f"{parameter.type_text} or None",
     )
 
 
 def _choice(name: str, choices: tuple[str, ...], help: str) -> Parameter:
-    return Parameter(name, "one of " + ", ".join(map(repr, choices)), lambda v: v in choices, help, choices, str)
+    listed = ", ".join(map(repr, choices))
+    return Parameter(name, f"one of {listed}", lambda v: v in choices, help, choices, str, type_text=f"{{{listed}}}")
 
 
 def _counts(name: str, help: str) -> Parameter:
@@ -108,169 +135,310 @@ def _counts(name: str, help: str) -> Parameter:
         help,
         kind=int,
         many=True,
+        type_text="sequence of int",
     )
 
 
 PARAMETERS = (
-    _count(
-        "n_clusters", 1, "number of clusters k; 'auto' (PRO-DSC only): estimated", also="auto"
-    ),  # scikit-learn's contract asks for 1 to work; the CLI for 2
+    # what to find
+    _count("n_clusters", 1, "Number of clusters k. 'auto' estimates it (PRO-DSC only)", also="auto"),
+    # the input and the network
     Parameter(
         "encoder",
         "'auto', 'mlp', 'conv', 'none' or a torch.nn.Module",
-        lambda v: isinstance(v, nn.Module) or v in ENCODERS,
-        "pre-feature: mlp for feature matrices, conv (an autoencoder's) for images, none for the raw rows; auto: mlp, "
-        "or conv for images of which there are at most 100 to a cluster",
+        lambda v: _is_module(v) or v in ENCODERS,
+        "Network before the two heads: 'mlp' for feature matrices, 'conv' (the encoder of an autoencoder) for images, "
+        "'none' for the rows as they are. 'auto': 'mlp', or 'conv' for images with at most 100 of them per cluster",
         ENCODERS,
         str,
+        type_text="{'auto', 'mlp', 'conv', 'none'} or torch.nn.Module",
     ),
-    _count("hidden_size", 1, "width of the mlp pre-feature (d_pre); auto: 512, or d if that is more", also="auto"),
-    _optional(_count("head_hidden_size", 1, "width of a hidden layer inside each head"), "no hidden layer"),
-    _count(
-        "n_components",
-        1,
-        "dimension of the representation (d); auto: 128, for more clusters a power of two up to 1024, or if whitened "
-        "N/5 up to 256",
-        also="auto",
-    ),
-    _counts("channels", "channels of the conv pre-feature, one per layer"),
-    _counts("kernel_sizes", "kernel sizes of the conv pre-feature, one per layer"),
-    _count("pretrain_epochs", 0, "epochs of reconstruction for the conv pre-feature; auto: 300 steps", also="auto"),
-    _count("pretrain_batch_size", 1, "rows in a batch of pre-training"),
-    _positive("pretrain_learning_rate", "Adam's learning rate in pre-training"),
+    _count("n_components", 1, "Dimension d of the representation. 'auto': 128 for up to 128 clusters", also="auto"),
     _choice(
         "scaling",
         SCALINGS,
-        "of feature rows: unit length, the same after subtracting the mean (centred), standardised columns, or none; "
-        "raw: images keep 0 to 255",
+        "How feature rows are scaled: to unit length, to unit length after subtracting the mean ('centred'), to "
+        "standardised columns, or not at all. Images of bytes are divided by 255 unless it is 'raw'",
     ),
+    _count("hidden_size", 1, "Width of the mlp encoder. 'auto': 512, or n_components if that is larger", also="auto"),
+    _optional(_count("head_hidden_size", 1, "Width of a hidden layer inside each head"), "no hidden layer"),
+    _counts("channels", "Channels of the conv encoder, one per layer"),
+    _counts("kernel_sizes", "Kernel sizes of the conv encoder, one per layer"),
+    _choice("precision", PRECISIONS, "Of matrix products in the network. 'auto': bf16 or fp16 on a GPU, else float32"),
+    # the loss
+    _positive(
+        "gamma", "Weight of self-expression. 'auto': 0.8 of the largest value that is safe for any data", also="auto"
+    ),
+    _not_negative("beta", "Weight of the regulariser of C"),
     _positive(
         "eta",
-        "temperature of |S|/eta: smaller is sparser; auto: 0.15, or if whitened such that n/(4k) rows express a row",
+        "Temperature of |S|/eta; a smaller one makes C sparser. 'auto': 0.15, or after a whitened start the value at "
+        "which a quarter of a cluster expresses a row",
         also="auto",
     ),
-    _choice("normaliser", NORMALISERS, "of |S|/eta: row softmax, or Sinkhorn with `half_steps`"),
-    _count("half_steps", 1, "half-steps of the sinkhorn normaliser"),
-    _choice("coefficient_form", COEFFICIENT_FORMS, "C = sign(S)*A (symmetric) or sign(S)*P (directed)"),
-    _positive("gamma", "weight of self-expression; 'auto': 0.8 of what theory calls safe for any data", also="auto"),
-    _not_negative("beta", "weight of the regulariser of C"),
-    _positive("eps", "precision of the coding rate, alpha = d / (n eps)"),
-    _choice("anti_collapse", ANTI_COLLAPSE, "term that keeps Z from collapsing"),
-    _choice("regulariser", REGULARISERS, "r(C)"),
+    _positive("eps", "Precision of the coding rate, alpha = d / (n eps)"),
+    _choice("normaliser", NORMALISERS, "Of |S|/eta: a softmax of each row, or Sinkhorn iterations"),
+    _count("half_steps", 1, "Half-steps of the 'sinkhorn' normaliser"),
+    _choice("coefficient_form", COEFFICIENT_FORMS, "C = sign(S)*A ('symmetric') or C = sign(S)*P ('directed')"),
+    _choice("anti_collapse", ANTI_COLLAPSE, "Term that keeps Z from collapsing"),
+    _choice("regulariser", REGULARISERS, "The regulariser r(C)"),
     _optional(_count("regulariser_k", 1, "k of the block-diagonal regulariser"), "n_clusters"),
+    _choice(
+        "eigensolver",
+        EIGENSOLVERS,
+        "Of the block-diagonal regulariser: exact, or started from the eigenvectors of earlier steps ('remembered'). "
+        "'auto': 'exact', or 'remembered' after a whitened start",
+    ),
+    _choice("on_collapse", ON_COLLAPSE, "What to do when Z collapses, or when gamma is so large that it can"),
+    # training
     _count(
-        "batch_size", 2, "rows in a batch (n); auto: 1024, for more than 128 clusters or if whitened 2048", also="auto"
+        "batch_size", 2, "Rows in a batch. 'auto': 1024, or 2048 for more than 128 clusters or whitened", also="auto"
     ),
     _count(
         "epochs",
         0,
-        "passes over the data in the joint phase; auto: 200 + 2k steps, or if whitened 300, at most 15000/k (CPP: 250)",
+        "Passes over the data in the joint phase. 'auto': about 200 + 2k steps, or after a whitened start 300 steps, "
+        "at most 15000/k (CPP: 250 steps)",
         also="auto",
     ),
-    _count(
-        "neighbour_views",
-        0,
-        "nearest rows of which one may make a row's coefficients; 0: as published; auto: at most 10, or if whitened 0",
-        also="auto",
-    ),
-    _choice(
-        "keep",
-        KEEPS,
-        "the state in which neighbours agree best on their labels, the one after which labels hardly change (settled), "
-        "or the last one, as published; auto: best, or if whitened settled",
-    ),
-    _count("warmup_steps", 0, "steps on the anti-collapse term alone; 0: no warm-up and no weight copy"),
     _choice(
         "start",
         STARTS,
-        "of the heads: trained by warm-up, or whitened in closed form, the encoder then frozen; auto: whitened "
-        "after conv",
+        "How the heads start: trained by the warm-up, or whitened in closed form with a frozen encoder. 'auto': "
+        "'whitened' with a conv encoder, else 'warm-up'",
+    ),
+    _count("warmup_steps", 0, "Steps on the anti-collapse term alone. 0: no warm-up, and f is not copied to h"),
+    Parameter(
+        "TrainingOptions.n_neighbors",
+        "a whole number of at least 0 or 'auto'",
+        lambda v: (_whole(v) and v >= 0) or v == "auto",
+        "In half of the rows of a batch, Y is computed from one of so many nearest rows instead of the row itself. "
+        "0: never, as published. 'auto': at most 10, or 0 after a whitened start",
+        kind=int,
+        type_text="int or 'auto'",
     ),
     _choice(
-        "eigensolver",
-        EIGENSOLVERS,
-        "of the regulariser: exact, or refined from what is remembered of each row; auto: exact, or if whitened "
-        "remembered",
+        "keep_weights",
+        WEIGHT_POLICIES,
+        "Which weights a fit keeps: those whose labels nearest rows agree on best, those after which labels no longer "
+        "change ('converged'), or the last, as published. 'auto': 'best', or 'converged' after a whitened start",
     ),
-    _positive("learning_rate", "of the pre-feature and f; auto: 1e-3, or if whitened 1e-2", also="auto"),
-    _optional(_positive("learning_rate_encoder", "of the pre-feature"), "learning_rate"),
-    _optional(_positive("learning_rate_h", "of h"), "learning_rate"),
-    _fraction("momentum", "of SGD"),
-    _not_negative("weight_decay", "of the pre-feature and f"),
-    _not_negative("weight_decay_h", "of h"),
-    _choice("on_collapse", ON_COLLAPSE, "when Z collapses or gamma allows it: warn, adjust gamma, raise, or ignore"),
+    _positive("learning_rate", "Of the encoder and f. 'auto': 1e-3, or 1e-2 after a whitened start", also="auto"),
+    _optional(_positive("learning_rate_encoder", "Of the encoder"), "learning_rate"),
+    _optional(_positive("learning_rate_h", "Of the head h"), "learning_rate"),
+    _fraction("momentum", "Of SGD"),
+    _not_negative("weight_decay", "Of the encoder and f"),
+    _not_negative("weight_decay_h", "Of the head h"),
+    _count("pretrain_epochs", 0, "Epochs of reconstruction for the conv encoder. 'auto': about 300 steps", also="auto"),
+    _count("pretrain_batch_size", 1, "Rows in a batch of the reconstruction"),
+    _positive("pretrain_learning_rate", "Learning rate of Adam in the reconstruction"),
+    # labels
     _choice(
         "label_affinity",
         LABEL_AFFINITIES,
-        "what is clustered: |YY'| (gram), A (coefficients), or A with an eta of its own for each row, so that 8 others "
-        "count (neighbours); auto: gram, or if whitened neighbours",
+        "The affinity that is clustered: |YY'| ('gram'), A ('coefficients'), or A with a temperature per row at which "
+        "8 rows count ('neighbours'). 'auto': 'gram', or 'neighbours' after a whitened start",
+    ),
+    _positive(
+        "power",
+        "Exponent of the entries of the affinity. A larger one allows clusters of different sizes. 'auto': 1, or 8 "
+        "where sizes differ much; with 'neighbours' 1 or 2; after a whitened start with 'gram' 2",
+        also="auto",
     ),
     _count(
         "max_landmarks",
         2,
-        "rows clustered exactly; of more, some tell the affinities of all; auto: 2048, or 40k, up to 8192 (with an "
-        "affinity other than gram 4096, or 128k)",
+        "Rows up to which spectral clustering is exact; for more it is approximated from landmarks. 'auto': 2048 or "
+        "40k, at most 8192; with an affinity other than 'gram' 4096 or 128k",
         also="auto",
     ),
-    _count("n_init", 1, "starts of k-means"),
+    _count("n_init", 1, "Number of times k-means starts"),
+    # every method
     Parameter(
         "random_state",
         "a whole number of at least 0, None, or a numpy RandomState",
         lambda v: v is None or isinstance(v, np.random.RandomState) or (_whole(v) and v >= 0),
-        "seed; the same seed gives the same labels",
+        "Seed; the same seed gives the same labels",
         kind=int,
+        type_text="int, RandomState or None",
     ),
     Parameter(
         "device",
         "a torch device such as 'auto', 'cpu' or 'cuda:0'",
         lambda v: isinstance(v, str),
-        "where to train",
+        "Where to train",
         kind=str,
+        type_text="str",
     ),
-    _choice("precision", PRECISIONS, "of products in the network; auto: bf16 or fp16 on a GPU, float32 elsewhere"),
     _count("verbose", 0, "1 shows progress"),
-    # deep baselines
-    _choice("heads", HEADS, "one head for the representation and one for the memberships, or one for both"),
-    _count("n_heads", 1, "heads trained side by side; the one with the lowest loss labels"),
-    _count("n_neighbors", 1, "nearest neighbours of a row"),
-    _choice("code_graph", CODE_GRAPHS, "of EnSC: the n_neighbors nearest codes of each, or (|C| + |C|')/2 itself"),
-    _count("k_max", 1, "points that may express a point"),
-    _positive("tolerance", "residual, relative to the point, at which it is expressed well enough"),
-    _positive("temperature", "that logits are divided by before the softmax: smaller is surer"),
-    _fraction("teacher_momentum", "of the teacher, a moving average of the student"),
-    _share("exponent", "of s t in TEMI's loss"),
-    _count("warmup_epochs", 0, "first epochs, in which the learning rate rises from 0"),
-    _not_negative("entropy_weight", "of the term that asks for clusters of like size"),
-    _count("self_label_epochs", 0, "epochs on the model's own sure labels"),
-    _fraction("confidence", "a label is sure when its probability is above this"),
-    _count("steps", 0, "steps of training"),
-    _count("inner_steps", 1, "of each new classifier on the labels of the moment"),
-    _positive("inner_learning_rate", "of the classifiers"),
-    _counts("hidden_sizes", "widths of the hidden layers, one per layer"),
-    _share("tau", "share of the l1 norm in tau |c| + (1 - tau)/2 c^2"),
-    _count("dictionary_size", 2, "rows by which the others are expressed in training"),
-    _positive("gradient_clip", "longest gradient, as a norm over all weights"),
-    _count("max_coefficients", 1, "largest coefficients of a row that its code keeps"),
-    _share("mass_kept", "share of the l1 norm of each column of C that its largest entries must reach; others go"),
-    _count("subspace_dim", 1, "dimension of the subspace of a cluster"),
-    _positive(
-        "power",
-        "to which entries of the affinity are raised: larger is cleaner, and clusters may differ in size; auto: 1, 8 "
-        "if sizes differ much; of neighbours 1 or 2; if whitened 2",
-        also="auto",
-    ),
-    _not_negative("smoothing", "of the shares of the subspaces in a row: larger is more even"),
-    _not_negative("kl_weight", "weight of the divergence from the sharpened target"),
-    _not_negative("orthogonality", "weight of the terms that keep bases orthonormal and apart"),
+    # other methods
+    _choice("heads", HEADS, "One head for the representation and one for the memberships, or one for both"),
+    _count("n_heads", 1, "Heads trained side by side; the one with the lowest loss gives the labels"),
+    _count("n_neighbors", 1, "Number of nearest neighbours of a row"),
+    _choice("code_graph", CODE_GRAPHS, "Of EnSC: the n_neighbors nearest codes of each, or (|C| + |C|')/2 itself"),
+    _count("k_max", 1, "Largest number of points that express a point"),
+    _positive("tolerance", "Residual, relative to the point, at which the pursuit stops"),
+    _positive("temperature", "Divides the logits before the softmax; a smaller one gives sharper probabilities"),
+    _fraction("teacher_momentum", "Of the teacher, a moving average of the student"),
+    _share("exponent", "Of s t in the loss of TEMI"),
+    _count("warmup_epochs", 0, "First epochs, in which the learning rate rises from 0"),
+    _not_negative("entropy_weight", "Weight of the term that asks for clusters of equal size"),
+    _count("self_label_epochs", 0, "Epochs on the model's own confident labels"),
+    _fraction("confidence", "Probability above which a label counts as confident"),
+    _count("steps", 0, "Steps of training"),
+    _count("inner_steps", 1, "Steps of each new classifier on the current labels"),
+    _positive("inner_learning_rate", "Learning rate of the classifiers"),
+    _counts("hidden_sizes", "Widths of the hidden layers, one per layer"),
+    _share("tau", "Share of the l1 norm in tau |c| + (1 - tau)/2 c^2"),
+    _count("dictionary_size", 2, "Rows that express the others in training"),
+    _positive("gradient_clip", "Largest norm of the gradient of all weights"),
+    _count("max_coefficients", 1, "Largest coefficients of a row that its code keeps"),
+    _share("mass_kept", "Share of the l1 norm of each column of C that its largest entries must reach"),
+    _count("subspace_dim", 1, "Dimension of the subspace of a cluster"),
+    _not_negative("smoothing", "Of the shares of the subspaces in a row; a larger one makes them more equal"),
+    _not_negative("kl_weight", "Weight of the divergence from the sharpened target"),
+    _not_negative("orthogonality", "Weight of the terms that keep the bases orthonormal and apart"),
 )
-PARAMETER_BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+PARAMETER_BY_NAME = {
+    parameter.name: replace(parameter, name=parameter.name.rpartition(".")[2]) for parameter in PARAMETERS
+}
+
+
+def find_parameter(owner: type, name: str) -> Parameter:
+    """The parameter of that name of a class; the same name may have a rule of its own in one class."""
+    return PARAMETER_BY_NAME.get(f"{owner.__name__}.{name}") or PARAMETER_BY_NAME[name]
+
+
+# ---- flat names: the option objects of a method spread out, as recipes, files and the command line have them ---------
+
+
+def option_groups(estimator: type) -> Mapping[str, type]:
+    """The constructor arguments of a method that are option objects, and their classes."""
+    return getattr(estimator, "option_groups", {})
+
+
+def _flat(estimator: type) -> dict[str, tuple[type, Any]]:
+    """Class and default of every parameter by its flat name, in the order of the constructor."""
+    groups = option_groups(estimator)
+    flat: dict[str, tuple[type, Any]] = {}
+    for name, argument in inspect.signature(estimator).parameters.items():
+        if name in groups:
+            flat |= {field.name: (groups[name], field.default) for field in fields(groups[name])}
+        else:
+            flat[name] = (estimator, argument.default)
+    return flat
 
 
 def parameters_of(estimator: type) -> list[Parameter]:
-    """Those of one method, in the order of its constructor."""
-    return [PARAMETER_BY_NAME[name] for name in inspect.signature(estimator).parameters]
+    """All parameters of a method by their flat names, in the order of its constructor."""
+    return [find_parameter(owner, name) for name, (owner, _) in _flat(estimator).items()]
 
 
-def check_parameters(values: dict[str, Any], owner: str, error: type[ParameterError] = ParameterError) -> None:
-    for name, value in values.items():
-        PARAMETER_BY_NAME[name].check(value, owner, error)
+def defaults_of(estimator: type) -> dict[str, Any]:
+    """The default of every parameter of a method, by flat name."""
+    return {name: default for name, (_, default) in _flat(estimator).items()}
+
+
+def flatten(estimator: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments with every option object spread out into its fields."""
+    groups = option_groups(estimator)
+    flat: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name in groups:
+            options = as_options(groups[name], value, f"{estimator.__name__}: {name}")
+            flat |= {field.name: getattr(options, field.name) for field in fields(options)}
+        else:
+            flat[name] = value
+    return flat
+
+
+def unflatten(estimator: type, flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments from flat names: those of an option object are gathered in it."""
+    arguments: dict[str, Any] = {}
+    group_of = {field.name: group for group, cls in option_groups(estimator).items() for field in fields(cls)}
+    gathered: dict[str, dict[str, Any]] = {}
+    for name, value in flat.items():
+        if name in group_of:
+            gathered.setdefault(group_of[name], {})[name] = value
+        else:
+            arguments[name] = value
+    for group, values in gathered.items():
+        cls = option_groups(estimator)[group]
+        arguments[group] = None if cls(**values) == cls() else cls(**values)
+    return arguments
+
+
+def as_options(cls: type, value: Any, owner: str) -> Any:
+    """An option object from None (all defaults), a mapping of its fields, or itself."""
+    if value is None:
+        return cls()
+    if isinstance(value, cls):
+        return value
+    if not isinstance(value, Mapping):
+        raise ParameterError(f"{owner} must be a {cls.__name__}, a mapping of its fields or None, got {value!r}.")
+    known = [field.name for field in fields(cls)]
+    for name in value:
+        if name not in known:
+            raise ParameterError(f"{owner} has no option '{name}'. It has: {', '.join(known)}.")
+    return cls(**value)
+
+
+def current_names(flat: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    """Parameters of version 0.1 under the names they have now; an old name warns."""
+    renamed = {}
+    for name, value in flat.items():
+        new = RENAMED.get(name, name)
+        new_value = RENAMED_VALUES.get((new, value), value) if isinstance(value, str) else value
+        if (new, new_value) != (name, value):
+            warnings.warn(
+                f"{origin}: {name}={value!r} is now called {new}={new_value!r}; the old name will go in 0.4.",
+                FutureWarning,
+                stacklevel=3,
+            )
+        renamed[new] = new_value
+    return renamed
+
+
+def check_parameters(
+    estimator: type, flat: Mapping[str, Any], owner: str, error: type[ParameterError] = ParameterError
+) -> None:
+    """Check values of a method by their rules."""
+    owners = _flat(estimator)
+    for name, value in flat.items():
+        find_parameter(owners[name][0], name).check(value, owner, error)
+
+
+# ---- docstrings ------------------------------------------------------------------------------------------------------
+
+
+def parameters_section(cls: type) -> str:
+    """The numpydoc section `Parameters` of an estimator or an option class, made from the table."""
+    lines = ["Parameters", "----------"]
+    if is_dataclass(cls):
+        defaults = {field.name: field.default for field in fields(cls)}
+    else:
+        defaults = {name: argument.default for name, argument in inspect.signature(cls).parameters.items()}
+    groups = option_groups(cls)
+    for name, default in defaults.items():
+        if name in groups:
+            group = groups[name].__name__
+            lines.append(f"{name} : {group}, dict or None, default=None")
+            text = f"{(inspect.getdoc(groups[name]) or '').splitlines()[0]} None: all defaults."
+        else:
+            parameter = find_parameter(cls, name)
+            lines.append(f"{name} : {parameter.type_text}, default={default!r}")
+            text = f"{parameter.help}."
+        lines += wrap(text, 100, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def document_parameters(cls: type) -> type:
+    """Put the `Parameters` section into the docstring of a class, after its description."""
+    doc = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
+    description, divider, rest = doc.partition("Attributes\n----------")
+    parts = [description.rstrip(), parameters_section(cls)]
+    if divider:
+        parts.append(divider + rest.rstrip())
+    first, *others = "\n\n".join(parts).split("\n")
+    cls.__doc__ = "\n".join([first, indent("\n".join(others), "    ")]) + "\n    "
+    return cls

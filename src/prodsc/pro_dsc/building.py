@@ -1,10 +1,8 @@
-"""From settings to the pieces of a fit: network, objective, phases. Pure functions of the settings `p` of an estimator:
-its parameters with a value in place of every "auto" (defaults.py) but that of gamma."""
+"""From a configuration to the pieces of a fit: network, coefficients, objective and phases."""
 
 import copy
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -13,7 +11,6 @@ from torch import Tensor, nn
 from prodsc.core import losses
 from prodsc.core.losses import Objective, Term
 from prodsc.core.self_expression import SelfExpression, self_expression
-from prodsc.core.theory import gamma_safe
 from prodsc.errors import ParameterError
 from prodsc.nn import (
     ConvDecoder,
@@ -26,137 +23,161 @@ from prodsc.nn import (
     initialise_autoencoder,
     mlp,
     reinit_dead_layers,
-)  # fmt: skip
-from prodsc.pro_dsc.constraints import Links
+    used_dtype,
+)
+from prodsc.pro_dsc.config import Config
+from prodsc.pro_dsc.constraints import Constraints
+from prodsc.random import Stream
 from prodsc.training import Batches, Phase, Step
 from prodsc.types import Rows, Scalar
 
-Settings = SimpleNamespace
-LINKS = 1.0  # of gamma is the weight of the term for known pairs: both weigh how rows are expressed
-AUTO_GAMMA = 0.8  # of gamma_safe, when gamma="auto"
 
+def build_network(config: Config, sample: Tensor, seed: int, device: torch.device) -> Network:
+    """The network before training.
 
-def build_network(p: Settings, sample: Tensor, seed: int) -> Network:
-    """`sample` is some rows as the network will see them."""
+    Parameters
+    ----------
+    config : Config
+    sample : tensor
+        Some rows as the network will see them.
+    seed : int
+        Seed of the initial weights.
+    device : torch.device
+        Where it will be trained, which decides its precision. The weights stay on the CPU.
+    """
     generator = torch.Generator().manual_seed(seed)
-    decoder: nn.Module | None = None
-    if isinstance(p.encoder, nn.Module):
-        encoder = copy.deepcopy(p.encoder)  # the caller's module, with its weights, is not ours to train
-    elif p.encoder == "mlp":
-        encoder = build_seeded(lambda: mlp(sample.shape[1], p.hidden_size), generator)
-    elif p.encoder == "conv":
-        if len(p.channels) != len(p.kernel_sizes):
-            raise ParameterError(
-                f"channels and kernel_sizes must have one entry per layer, got {len(p.channels)} and "
-                f"{len(p.kernel_sizes)}."
-            )
-        shape = (sample.shape[1], sample.shape[2], sample.shape[3])
-        encoder = build_seeded(
-            lambda: ConvEncoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder
-        )
-        decoder = build_seeded(
-            lambda: ConvDecoder(shape, p.channels, p.kernel_sizes), generator, initialise_autoencoder
-        )
-        reinit_dead_layers(nn.Sequential(encoder, decoder), sample, generator)
-    else:
-        encoder = nn.Identity()
+    encoder, decoder = _build_encoder(config, sample, generator)
     with torch.no_grad():
         width = encoder.eval()(sample).flatten(1).shape[1]
-    if p.start == "whitened":
-        if p.encoder == "mlp":
+    if config.whitened:
+        if config.flat_images:
             raise ParameterError(
                 "start='whitened' freezes the encoder, and an mlp has not learned anything yet. "
                 "Use it with encoder='conv', 'none' or a module of your own."
             )
-        size = p.n_components
-        return Network(encoder, identity_head(size), identity_head(size), decoder, Whitening(width, size))
-    f, h = (build_seeded(lambda: head(width, p.n_components, p.head_hidden_size), generator) for _ in "fh")
-    return Network(encoder, f, h, decoder)
+        size = config.n_components
+        network = Network(encoder, identity_head(size), identity_head(size), decoder, Whitening(width, size))
+    else:
+        f, h = (
+            build_seeded(lambda: head(width, config.n_components, config.head_hidden_size), generator) for _ in "fh"
+        )
+        network = Network(encoder, f, h, decoder)
+    network.dtype = used_dtype(config.precision, device)
+    return network
 
 
-def expressed(p: Settings, Y: Rows, R: Tensor | None = None) -> SelfExpression:
-    """S, A and C by the estimator's parameters; R is what is known of pairs."""
-    return self_expression(Y, p.eta, p.normaliser, p.half_steps, p.coefficient_form, R)
+def _build_encoder(config: Config, sample: Tensor, generator: torch.Generator) -> tuple[nn.Module, nn.Module | None]:
+    """The encoder, and the decoder of a conv encoder."""
+    if isinstance(config.encoder, nn.Module):
+        return copy.deepcopy(config.encoder), None  # the caller's module keeps its weights
+    if config.encoder == "mlp":
+        return build_seeded(lambda: mlp(sample.shape[1], config.hidden_size), generator), None
+    if config.encoder == "none":
+        return nn.Identity(), None
+    channels, kernel_sizes = config.channels, config.kernel_sizes
+    if len(channels) != len(kernel_sizes):
+        raise ParameterError(
+            f"channels and kernel_sizes must have one entry per layer, got {len(channels)} and {len(kernel_sizes)}."
+        )
+    shape = (sample.shape[1], sample.shape[2], sample.shape[3])
+    encoder = build_seeded(lambda: ConvEncoder(shape, channels, kernel_sizes), generator, initialise_autoencoder)
+    decoder = build_seeded(lambda: ConvDecoder(shape, channels, kernel_sizes), generator, initialise_autoencoder)
+    reinit_dead_layers(nn.Sequential(encoder, decoder), sample, generator)
+    return encoder, decoder
 
 
-def used_gamma(p: Settings, n: int) -> float:
-    """gamma, or for 'auto' a fixed share of the bound below which no data can collapse."""
-    return AUTO_GAMMA * gamma_safe(n, p.n_components, p.eps) if isinstance(p.gamma, str) else float(p.gamma)
+def self_expression_of(config: Config, Y: Rows, relation: Tensor | None = None) -> SelfExpression:
+    """S, A and C of some rows; `relation` says which pairs are known to belong together or not."""
+    assert config.eta is not None
+    return self_expression(Y, config.eta, config.normaliser, config.half_steps, config.coefficient_form, relation)
 
 
-def build_objective(
-    p: Settings, gamma: float, linked: bool = False, memory: losses.RememberedBlockDiagonal | None = None
-) -> Objective[Step]:
-    """The list of terms that makes the method; a term called 'none' is not in it, nor links when there are none."""
-    k = p.regulariser_k or p.n_clusters
+def build_objective(config: Config, n_rows: int, constrained: bool = False) -> Objective[Step]:
+    """The terms of the loss; a term called 'none' is left out, and the one of constraints when there are none."""
+    k = config.regulariser_k or config.n_clusters
+    memory = losses.RememberedBlockDiagonal(n_rows, min(k, n_rows)) if config.eigensolver == "remembered" else None
     anti_collapse: dict[str, Term[Step]] = {
         "coding-rate": Term(
-            "coding_rate", 1.0, lambda s: losses.coding_rate(s.Z, losses.scale(len(s.Z), p.n_components, p.eps))
+            "coding_rate",
+            1.0,
+            lambda s: losses.coding_rate(s.Z, losses.scale(len(s.Z), config.n_components, config.eps)),
         ),
         "nuclear": Term("nuclear_spread", 1.0, lambda s: losses.nuclear_spread(s.Z)),
     }
     regulariser: dict[str, Term[Step]] = {
-        "block-diagonal": Term("block_diagonal", p.beta, block_term(k, memory), memory),
-        "l1": Term("l1", p.beta, lambda s: losses.l1(s.C)),
-        "frobenius": Term("frobenius", p.beta, lambda s: losses.frobenius(s.C)),
-        "nuclear": Term("nuclear", p.beta, lambda s: losses.nuclear(s.C)),
+        "block-diagonal": Term("block_diagonal", config.beta, _block_diagonal_term(k, memory), memory),
+        "l1": Term("l1", config.beta, lambda s: losses.l1(s.C)),
+        "frobenius": Term("frobenius", config.beta, lambda s: losses.frobenius(s.C)),
+        "nuclear": Term("nuclear", config.beta, lambda s: losses.nuclear(s.C)),
     }
+    reconstruction = isinstance(config.encoder, str) and config.encoder == "conv"
     terms = [
-        Term("reconstruction", 1.0, lambda s: losses.reconstruction(s.X, s.X_hat)) if p.encoder == "conv" else None,
-        anti_collapse.get(p.anti_collapse),
-        Term("self_expression", gamma, lambda s: losses.self_expression(s.Z, s.C)),
-        regulariser.get(p.regulariser),
-        Term("links", LINKS * gamma, lambda s: losses.links(s.Y, s.C, s.R)) if linked else None,  # type: ignore[arg-type]
+        Term("reconstruction", 1.0, lambda s: losses.reconstruction(s.X, s.X_hat)) if reconstruction else None,
+        anti_collapse.get(config.anti_collapse),
+        Term("self_expression", config.gamma, lambda s: losses.self_expression(s.Z, s.C)),
+        regulariser.get(config.regulariser),
+        # The weight of the constraints is gamma, as both weigh how rows are expressed.
+        Term("links", config.gamma, lambda s: losses.links(s.Y, s.C, s.R)) if constrained else None,  # type: ignore[arg-type]
     ]
     return Objective(*(term for term in terms if term is not None))
 
 
-def block_term(k: int, memory: losses.RememberedBlockDiagonal | None) -> Callable[[Step], Scalar]:
-    """The regulariser with an exact eigensolver, or with the one that remembers."""
+def _block_diagonal_term(k: int, memory: losses.RememberedBlockDiagonal | None) -> Callable[[Step], Scalar]:
+    """The regulariser with an exact eigensolver, or with one that starts from remembered eigenvectors."""
     if memory is None:
         return lambda s: losses.block_diagonal(s.A, k)
     return lambda s: memory(s.A, torch.from_numpy(s.rows))
 
 
 def build_phases(
-    p: Settings,
+    config: Config,
     objective: Objective[Step],
     n_rows: int,
     seed: int,
     whiten: Callable[[Network], None],
-    links: Links | None = None,
+    constraints: Constraints | None = None,
 ) -> list[Phase]:
-    """Pre-training of a conv encoder, warm-up on the anti-collapse term or `whiten`, then all terms together."""
-    sizes = (p.pretrain_batch_size, p.batch_size, p.batch_size)
-    batches = [Batches(n_rows, size, (seed, stage), links if stage == 2 else None) for stage, size in enumerate(sizes)]
-    per_epoch = batches[2].per_epoch
-    warm = [name for name in ("coding_rate", "nuclear_spread") if name in objective.terms]
-    joint = [name for name in objective.terms if name != "reconstruction"]
+    """Reconstruction for a conv encoder, warm-up on the anti-collapse term or `whiten`, then all terms together."""
+    sizes = (config.pretrain_batch_size, config.batch_size, config.batch_size)
+    streams = (Stream.FIRST_PHASE, Stream.SECOND_PHASE, Stream.THIRD_PHASE)
+    pretrain, warm_up, joint = (
+        Batches(n_rows, size, (seed, stream), constraints if stream == Stream.THIRD_PHASE else None)
+        for size, stream in zip(sizes, streams, strict=True)
+    )
+    warm_terms = tuple(name for name in ("coding_rate", "nuclear_spread") if name in objective.terms)
+    joint_terms = tuple(name for name in objective.terms if name != "reconstruction")
+    steps = config.epochs * joint.per_epoch
     phases = []
-    if "reconstruction" in objective.terms and p.pretrain_epochs:
-        steps = p.pretrain_epochs * batches[0].per_epoch
-        phases.append(Phase("pre-train", steps, ("reconstruction",), batches[0], partial(_adam, p)))
-    if warm and p.warmup_steps and p.start == "warm-up":
-        phases.append(Phase("warm-up", p.warmup_steps, tuple(warm), batches[1], partial(_sgd, p)))
-        phases.append(Phase("joint", p.epochs * per_epoch, tuple(joint), batches[2], on_enter=Network.copy_z_to_y))
-    else:  # the paper's "0 warm-up" means no weight copy either
-        start = whiten if p.start == "whitened" else None
-        phases.append(Phase("joint", p.epochs * per_epoch, tuple(joint), batches[2], partial(_sgd, p), start))
+    if "reconstruction" in objective.terms and config.pretrain_epochs:
+        pretrain_steps = config.pretrain_epochs * pretrain.per_epoch
+        phases.append(Phase("pre-train", pretrain_steps, ("reconstruction",), pretrain, partial(_adam, config)))
+    if warm_terms and config.warmup_steps and not config.whitened:
+        phases.append(Phase("warm-up", config.warmup_steps, warm_terms, warm_up, partial(_sgd, config)))
+        phases.append(Phase("joint", steps, joint_terms, joint, on_enter=Network.copy_z_to_y))
+    else:  # without a warm-up the paper does not copy the weights either
+        on_enter = whiten if config.whitened else None
+        phases.append(Phase("joint", steps, joint_terms, joint, partial(_sgd, config), on_enter))
     return phases
 
 
-def _adam(p: Settings, network: Network) -> torch.optim.Optimizer:
-    return torch.optim.Adam(network.parameters(), lr=p.pretrain_learning_rate)
+def _adam(config: Config, network: Network) -> torch.optim.Optimizer:
+    return torch.optim.Adam(network.parameters(), lr=config.pretrain_learning_rate)
 
 
-def _sgd(p: Settings, network: Network) -> torch.optim.Optimizer:
-    lr_encoder = p.learning_rate if p.learning_rate_encoder is None else p.learning_rate_encoder
-    lr_h = p.learning_rate if p.learning_rate_h is None else p.learning_rate_h
+def _sgd(config: Config, network: Network) -> torch.optim.Optimizer:
+    lr = config.learning_rate
     frozen = network.whitening is not None
     groups: list[dict[str, Any]] = [
-        {"params": [] if frozen else [*network.encoder.parameters()], "lr": lr_encoder},
+        {
+            "params": [] if frozen else [*network.encoder.parameters()],
+            "lr": lr if config.learning_rate_encoder is None else config.learning_rate_encoder,
+        },
         {"params": [*network.f.parameters()]},
-        {"params": [*network.h.parameters()], "lr": lr_h, "weight_decay": p.weight_decay_h},
+        {
+            "params": [*network.h.parameters()],
+            "lr": lr if config.learning_rate_h is None else config.learning_rate_h,
+            "weight_decay": config.weight_decay_h,
+        },
     ]
-    fused = network.dtype != torch.float16  # there the scaler may skip the first step; fused SGD then forgets momentum
-    return torch.optim.SGD(groups, lr=p.learning_rate, momentum=p.momentum, weight_decay=p.weight_decay, fused=fused)
+    fused = network.dtype != torch.float16  # the scaler may skip the first step, and fused SGD then loses momentum
+    return torch.optim.SGD(groups, lr=lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=fused)

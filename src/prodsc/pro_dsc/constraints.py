@@ -1,7 +1,6 @@
-"""What a user knows of a few rows: labels, pairs that belong together, pairs that do not. Checked, closed, and asked
-about any choice of rows.
+"""Constraints: known labels of a few rows, pairs that belong together, and pairs that do not.
 
-    labels, must_link, cannot_link --> groups of rows that belong together, and which groups must stay apart
+labels, must_link, cannot_link --> groups of rows that belong together, and which groups must stay apart
 """
 
 import hashlib
@@ -11,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
+from torch import Tensor
 
 from prodsc.errors import InputError
 from prodsc.random import generator
@@ -21,29 +22,30 @@ UNKNOWN = (-1, "-1", "", None)  # and not a number: no label is known
 
 
 @dataclass(frozen=True)
-class Links:
-    """Known rows by their numbers, ascending; `groups` has the group of each, `labels` what is known of each group."""
+class Constraints:
+    """What is known of some rows, closed under "belongs together".
+
+    `rows` are the known rows, ascending, and `groups` has the group of each.
+    """
 
     rows: np.ndarray
     groups: np.ndarray
     labels: tuple[Any, ...]  # of the first groups; the others are only linked
     forbidden: scipy.sparse.csr_array  # groups x groups, symmetric: must stay apart
-    ends: np.ndarray  # n x 2: pairs of known rows that together tell all of it
+    pairs: np.ndarray  # n x 2: pairs of known rows from which all constraints follow
 
-    @property
-    def n_groups(self) -> int:
-        return self.forbidden.shape[0]
-
-    def among(self, rows: np.ndarray) -> "Links":
-        """What is known of these rows, numbered by their places among them."""
+    def restrict(self, rows: np.ndarray) -> "Constraints":
+        """The constraints among these rows, which are numbered by their place in `rows`."""
         order = np.argsort(rows, kind="stable")
         at = np.searchsorted(rows[order], self.rows)
         found = (at < len(rows)) & (rows[order[np.minimum(at, len(rows) - 1)]] == self.rows)
         places, groups = order[at[found]], self.groups[found]
         ascending = np.argsort(places)
-        return Links(places[ascending], groups[ascending], self.labels, self.forbidden, np.zeros((0, 2), np.int64))
+        return Constraints(
+            places[ascending], groups[ascending], self.labels, self.forbidden, np.zeros((0, 2), np.int64)
+        )
 
-    def matrix(self, n: int) -> np.ndarray:
+    def relation(self, n: int) -> np.ndarray:
         """n x n: 1 for two rows that belong together, -1 for two that must stay apart, 0 where nothing is known."""
         same = (self.groups[:, None] == self.groups).astype(np.int8)
         apart = self.forbidden[self.groups][:, self.groups].toarray()
@@ -52,13 +54,17 @@ class Links:
         np.fill_diagonal(found, 0)
         return found
 
+    def relation_of(self, rows: np.ndarray) -> Tensor:
+        """`relation` of these rows, as a tensor."""
+        return torch.from_numpy(self.restrict(rows).relation(len(rows)))
+
     def codes(self, n: int) -> np.ndarray:
         """The label of each of n rows by its place in `labels`, -1 where it is not known."""
         found = np.full(n, -1)
         found[self.rows] = np.where(self.groups < len(self.labels), self.groups, -1)
         return found
 
-    def clusters(self, found: np.ndarray) -> dict[int, Any]:
+    def name_clusters(self, found: np.ndarray) -> dict[int, Any]:
         """From cluster to known label: the matching in which most rows of known label are where it says."""
         own = self.groups < len(self.labels)
         counts = np.zeros((found.max() + 1, len(self.labels)), dtype=np.int64)
@@ -66,12 +72,12 @@ class Links:
         pairs = zip(*linear_sum_assignment(-counts), strict=True)
         return {int(cluster): self.labels[code] for cluster, code in pairs}
 
-    def drawn(self, most: int, seed: Sequence[int]) -> np.ndarray:
+    def draw_rows(self, most: int, seed: Sequence[int]) -> np.ndarray:
         """At most so many known rows, both ends of a pair together: all, or those of pairs drawn at random."""
         if len(self.rows) <= most:
             return self.rows
-        order = generator(*seed).permutation(len(self.ends))
-        return np.unique(self.ends[order[: max(most // 2, 1)]])
+        order = generator(*seed).permutation(len(self.pairs))
+        return np.unique(self.pairs[order[: max(most // 2, 1)]])
 
     def digest(self) -> str:
         """A word that changes with what is known."""
@@ -81,9 +87,9 @@ class Links:
         return found.hexdigest()
 
 
-def links(
+def make_constraints(
     n_rows: int, n_clusters: int, known_labels: Any = None, must_link: Any = None, cannot_link: Any = None
-) -> Links | None:
+) -> Constraints | None:
     """All that is known of n rows, or None when that is nothing; contradictions are refused."""
     labelled = _labelled(known_labels, n_rows)
     together, apart = _pairs(must_link, n_rows, "must_link"), _pairs(cannot_link, n_rows, "cannot_link")
@@ -122,7 +128,7 @@ def links(
     shape = (len(order), len(order))
     both = np.concatenate([pairs, pairs[:, ::-1]])
     forbidden = scipy.sparse.csr_array((np.ones(len(both), dtype=bool), both.T), shape=shape, dtype=bool)
-    return Links(rows, place[groups], labels, forbidden, np.concatenate([required, apart]))
+    return Constraints(rows, place[groups], labels, forbidden, np.concatenate([required, apart]))
 
 
 def _labelled(known: Any, n_rows: int) -> dict[int, Any]:

@@ -1,128 +1,201 @@
-"""What "auto" stands for: the defaults that depend on the data, in one place, with their reasons in docs/defaults.md.
+"""What "auto" stands for: every value that a fit chooses from the data. docs/defaults.md gives the reasons.
 
-There are two ways to begin. Features start from a network that warm-up trains. Images of which a cluster has only a
-few start from a whitened autoencoder: their clusters are near subspaces already (one face in many lights, one object
-from many sides), while their nearest pixels say little of what they show.
+There are two ways to start. Feature matrices start from a network that the warm-up trains. Images with few of them per
+cluster start from a whitened autoencoder: their clusters are close to subspaces already (one face in many lights, one
+object from many sides), and the nearest images in pixels are often of another class.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from prodsc.core import metrics
 from prodsc.core.self_expression import perplexity
-from prodsc.pro_dsc.neighbour_sampler import auto_neighbours
+from prodsc.core.theory import gamma_safe
 from prodsc.types import Rows
 
 AUTO = "auto"
-STEPS, STEPS_PER_CLUSTER = 200, 2  # of the joint phase from a warm-up: more clusters take longer to part
-WHITENED_STEPS, CLUSTER_STEPS = 300, 15_000  # from a whitened start; at most so many times k, as steps slow down with k
-PRETRAIN_STEPS = 300  # of a conv encoder's reconstruction
-FEW = 100  # rows to a cluster, up to which images begin whitened
-COMPONENTS, MOST_COMPONENTS = 128, 1024  # of features; as many as clusters at least, as each has a direction of its own
-WIDTH = 512
-ROWS_PER_DIMENSION = 5  # whitening makes more dimensions than that out of noise
-ETA = 0.15  # from a warm-up
-ETAS = (1e-3, 1.0)  # between which eta is looked for
-HALVINGS = 20
-LOOKED_AT = 1024  # rows by whose perplexity eta is found
-SHARP = 0.25  # of the rows of a cluster express a row at first; with all of them P soon becomes uniform and stays so
-SMALL = 20  # rows to a cluster, up to which a graph of eight neighbours leaves it: then cosines, squared
-SQUARED = 2.0
-SHARPER = 8.0  # power of an affinity that lets clusters be of any size
-LANDMARKS, LANDMARKS_OF_CLUSTER, MOST_LANDMARKS = 4096, 128, 8192  # where they speak for rows near to them only
-FEW_LANDMARKS, FEW_OF_CLUSTER = 2048, 40  # where each speaks for all rows, and half of them would do
-TELLING, TELLING_OF_CLUSTER, MOST_TELLING = 1024, 20, 4096  # such landmarks that tell the affinities of more rows
-ROWS_TO_TELL = 32  # in a cluster, without which a sharp affinity falls into pieces that tell nothing
-EVEN, ALIKE = 0.9, 0.8  # sizes, and labels by two affinities: below both, sizes differ so much that it matters
-TORN, GAIN = 0.87, 0.03  # agreement of neighbours below which clusters are torn, and a gain that is no noise
-OUTLIERS = 0.4  # evenness below which a few rows were only cut off
 
 
-def settled(given: Mapping[str, Any], shape: tuple[int, ...], k: int) -> dict[str, Any]:
-    """A value for each of the given parameters that is "auto" and that the shape of the data settles.
+@dataclass(frozen=True)
+class AutoRules:
+    """The numbers behind "auto". Most were chosen on real data sets with ACC in sight (docs/notes/defaults.md)."""
 
-    gamma is not among them, since it depends on theory (`used_gamma`), nor eta of a whitened start, since it depends
-    on what the features are (`eta_for`). power may be another after training.
+    # training from a warm-up
+    steps: int = 200  # of the joint phase
+    steps_per_cluster: int = 2  # more clusters take longer to separate
+    hidden_size: int = 512
+    n_components: int = 128  # at least one direction per cluster, up to the next number
+    max_components: int = 1024
+    eta: float = 0.15
+    safe_share: float = 0.8  # of the gamma that is safe for any data
+    max_neighbors: int = 10
+    neighbors_per_cluster: float = 0.25  # at most this share of a cluster of average size are neighbours
+    # training from a whitened start
+    rows_per_cluster_whitened: int = 100  # images start whitened up to so many per cluster
+    whitened_steps: int = 300
+    whitened_cluster_steps: int = 15_000  # at most this over k steps, as a step slows down with k
+    pretrain_steps: int = 300
+    rows_per_dimension: int = 5  # with fewer rows, whitening amplifies noise
+    expressing_share: float = 0.25  # of a cluster expresses a row at first; with all of it, P becomes uniform
+    # labels
+    small_cluster: int = 20  # rows per cluster up to which a graph of 8 neighbours leaves the cluster
+    squared: float = 2.0
+    sharp: float = 8.0  # exponent that allows clusters of any size
+    dense: float = 2.0  # largest exponent at which landmarks describe the affinities of all rows
+    landmarks: int = 4096  # of a sparse or sharp affinity
+    landmarks_per_cluster: int = 128
+    max_landmarks: int = 8192
+    dense_landmarks: int = 2048  # of a dense affinity
+    dense_landmarks_per_cluster: int = 40
+    nystroem_landmarks: int = 1024  # from which the affinities of more rows are approximated
+    nystroem_landmarks_per_cluster: int = 20
+    max_nystroem_landmarks: int = 4096
+    clustered_rows: int = 2**15  # rows that are clustered together by a dense affinity
+    rows_to_judge_sizes: int = 2048  # landmarks by which the sizes of clusters are judged
+    min_rows_per_cluster: int = 32  # with fewer, a sharp affinity falls into pieces
+    # when clusters differ in size: evenness of sizes, NMI of two affinities, agreement of neighbours
+    even: float = 0.9
+    alike: float = 0.8
+    torn: float = 0.87
+    gain: float = 0.03
+    cut_off: float = 0.4  # evenness below which only outliers were cut off
+
+
+RULES = AutoRules()
+
+
+def resolve_auto(given: Mapping[str, Any], shape: tuple[int, ...], k: int, rules: AutoRules = RULES) -> dict[str, Any]:
+    """A value for every parameter that is "auto", from the shape of the data and the number of clusters.
+
+    eta of a whitened start stays "auto": it depends on the features (`find_eta`). power and max_landmarks may change
+    after training, by what the representation looks like.
+
+    Parameters
+    ----------
+    given : mapping
+        Parameters by their flat names.
+    shape : tuple of int
+        Shape of the data.
+    k : int
+        Number of clusters.
+    rules : AutoRules
+        The numbers behind "auto".
+
+    Returns
+    -------
+    dict
+        The parameters that were "auto", with their values.
     """
     n = shape[0]
     encoder = given["encoder"]
-    if encoder == AUTO:
-        encoder = "conv" if len(shape) > 2 and n <= FEW * k else "mlp"
+    if _is_auto(encoder):
+        encoder = "conv" if len(shape) > 2 and n <= rules.rows_per_cluster_whitened * k else "mlp"
+    is_mlp = isinstance(encoder, str) and encoder == "mlp"
     start = given["start"]
     if start == AUTO:
-        start = "whitened" if encoder == "conv" else "warm-up"
+        start = "whitened" if isinstance(encoder, str) and encoder == "conv" else "warm-up"
     whitened = start == "whitened"
-    of_pixels = whitened or (len(shape) > 2 and encoder != "mlp")
-    many = k > COMPONENTS
-    batch = given["batch_size"] if given["batch_size"] != AUTO else 2048 if whitened or many else 1024
+    of_pixels = whitened or (len(shape) > 2 and not is_mlp)
+    batch_size = given["batch_size"]
+    if batch_size == AUTO:
+        batch_size = 2048 if whitened or k > rules.n_components else 1024
     components = given["n_components"]
     if components == AUTO:
-        components = max(2, min(256, n // ROWS_PER_DIMENSION)) if whitened else components_for(k)
-    small = n <= SMALL * k
+        components = max(2, min(256, n // rules.rows_per_dimension)) if whitened else components_for(k, rules)
     affinity = given["label_affinity"]
     if affinity == AUTO:
-        affinity = "neighbours" if whitened and not small else "gram"
-    steps = min(WHITENED_STEPS, -(-CLUSTER_STEPS // k)) if whitened else STEPS + STEPS_PER_CLUSTER * k
+        affinity = "neighbours" if whitened and n > rules.small_cluster * k else "gram"
+    if whitened:
+        steps = min(rules.whitened_steps, -(-rules.whitened_cluster_steps // k))
+    else:
+        steps = rules.steps + rules.steps_per_cluster * k
     values = {
         "encoder": encoder,
         "start": start,
-        "batch_size": batch,
+        "batch_size": batch_size,
         "n_components": components,
-        "hidden_size": max(WIDTH, components),
-        "eta": AUTO if whitened else ETA,
+        "hidden_size": max(rules.hidden_size, components),
+        "gamma": rules.safe_share * gamma_safe(min(n, batch_size), components, given["eps"]),
+        "eta": AUTO if whitened else rules.eta,
         "learning_rate": 1e-2 if whitened else 1e-3,
         "eigensolver": "remembered" if whitened else "exact",
         "label_affinity": affinity,
-        "max_landmarks": landmarks_for(k, affinity),
-        "power": SQUARED if whitened and affinity == "gram" else 1.0,
-        "neighbour_views": 0 if of_pixels else auto_neighbours(n, k),
-        "keep": "settled" if whitened else "last" if of_pixels else "best",
-        "epochs": _epochs(steps, n, batch),
-        "pretrain_epochs": _epochs(PRETRAIN_STEPS, n, given["pretrain_batch_size"]),
+        "max_landmarks": landmarks_for(k, affinity, rules),
+        "power": rules.squared if whitened and affinity == "gram" else 1.0,
+        "n_neighbors": 0 if of_pixels else neighbors_for(n, k, rules),
+        "keep_weights": "converged" if whitened else "last" if of_pixels else "best",
+        "epochs": _epochs(steps, n, batch_size),
+        "pretrain_epochs": _epochs(rules.pretrain_steps, n, given["pretrain_batch_size"]),
     }
-    return {name: value for name, value in values.items() if given[name] == AUTO}
+    return {name: value for name, value in values.items() if _is_auto(given[name])}
 
 
-def components_for(k: int) -> int:
-    """Dimensions of the representation of features: a power of two, room for k orthogonal subspaces."""
-    return min(max(COMPONENTS, 1 << (k - 1).bit_length()), MOST_COMPONENTS)
+def components_for(k: int, rules: AutoRules = RULES) -> int:
+    """Dimension of the representation of features: a power of two with room for k orthogonal subspaces."""
+    return min(max(rules.n_components, 1 << (k - 1).bit_length()), rules.max_components)
 
 
-def landmarks_for(k: int, affinity: str) -> int:
-    """Rows that are clustered exactly."""
-    fewest, of_cluster = (FEW_LANDMARKS, FEW_OF_CLUSTER) if affinity == "gram" else (LANDMARKS, LANDMARKS_OF_CLUSTER)
-    return min(max(fewest, of_cluster * k), MOST_LANDMARKS)
+def neighbors_for(n_rows: int, k: int, rules: AutoRules = RULES) -> int:
+    """How many nearest rows are likely to be of the same cluster, for clusters of equal size."""
+    return max(1, min(rules.max_neighbors, int(rules.neighbors_per_cluster * n_rows / k)))
 
 
-def telling_for(k: int) -> int:
-    """Landmarks that tell the affinities of more rows than are clustered exactly."""
-    return min(max(TELLING, TELLING_OF_CLUSTER * k), MOST_TELLING)
+def landmarks_for(k: int, affinity: str, rules: AutoRules = RULES) -> int:
+    """Number of rows up to which spectral clustering is exact."""
+    if affinity == "gram":
+        return min(max(rules.dense_landmarks, rules.dense_landmarks_per_cluster * k), rules.max_landmarks)
+    return min(max(rules.landmarks, rules.landmarks_per_cluster * k), rules.max_landmarks)
 
 
-def eta_for(Y: Rows, share: float) -> float:
-    """The eta at which so many of all rows express a row."""
-    low, high = ETAS
-    every = -(-len(Y) // LOOKED_AT)
-    for _ in range(HALVINGS):
+def nystroem_landmarks_for(k: int, rules: AutoRules = RULES) -> int:
+    """Number of landmarks from which the affinities of more rows are approximated."""
+    return min(max(rules.nystroem_landmarks, rules.nystroem_landmarks_per_cluster * k), rules.max_nystroem_landmarks)
+
+
+def find_eta(Y: Rows, share: float) -> float:
+    """The eta at which this share of all rows expresses a row, by bisection of its logarithm.
+
+    Parameters
+    ----------
+    Y : tensor, n x d
+        Unit rows.
+    share : float
+        Perplexity of the coefficients, as a share of n.
+    """
+    low, high = 1e-3, 1.0  # the range in which the row softmax goes from one row to all of them
+    step = -(-len(Y) // 1024)  # perplexity is estimated from about a thousand rows
+    for _ in range(20):
         eta = (low * high) ** 0.5
-        low, high = (low, eta) if perplexity(Y, eta, every) > share else (eta, high)
+        low, high = (low, eta) if perplexity(Y, eta, step) > share else (eta, high)
     return (low * high) ** 0.5
 
 
-def power_of_sizes(labels: Callable[[float], np.ndarray], near: np.ndarray) -> float:
-    """The power of an affinity, from the `labels` that two powers give, and the nearest rows of each row.
+def choose_power(labels: Callable[[float], np.ndarray], near: np.ndarray, rules: AutoRules = RULES) -> float:
+    """The exponent of the affinity: 1, or `rules.sharp` where clusters differ in size.
 
-    A dense affinity prefers clusters of like size and is blind to others; a sharp one is not, but follows noise. Where
-    they tell of different clusters, and those of the sharp one differ in size, the dense one may have cut large ones
-    up: through their midst, so that neighbours disagree on its labels, and clearly less on those of the sharp one.
+    A dense affinity prefers clusters of equal size and cuts large ones in two; a sharp one does not, but follows noise.
+    The sharp one is used where the two give different labels, where its clusters differ in size, and where nearest
+    rows agree clearly better on its labels.
+
+    Parameters
+    ----------
+    labels : function
+        Labels of some rows, for an exponent.
+    near : array, n x m
+        The nearest rows of each of these rows.
     """
-    dense, sharp = labels(1.0), labels(SHARPER)
-    uneven = OUTLIERS < metrics.evenness(sharp) < EVEN and metrics.nmi(dense, sharp) < ALIKE
-    before, after = (metrics.agreement_beyond_chance(labels, near) for labels in (dense, sharp))
-    return SHARPER if uneven and before < TORN and after > before + GAIN else 1.0
+    dense, sharp = labels(1.0), labels(rules.sharp)
+    uneven = rules.cut_off < metrics.evenness(sharp) < rules.even and metrics.nmi(dense, sharp) < rules.alike
+    before, after = (metrics.agreement_beyond_chance(found, near) for found in (dense, sharp))
+    return rules.sharp if uneven and before < rules.torn and after > before + rules.gain else 1.0
 
 
-def _epochs(steps: int, n: int, batch: int) -> int:
-    return -(-steps // (n // min(n, batch)))
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def _epochs(steps: int, n: int, batch_size: int) -> int:
+    return -(-steps // (n // min(n, batch_size)))

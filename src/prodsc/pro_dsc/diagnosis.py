@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from prodsc.core import losses, theory
-from prodsc.pro_dsc.building import AUTO_GAMMA
+from prodsc.pro_dsc.defaults import RULES
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.random import sorted_subset
 from prodsc.sources.rows import as_array
@@ -45,7 +45,7 @@ class Diagnosis:
 def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     """Measure the model on as many rows of X as a training batch had, the setting the theorems speak of."""
     array = as_array(X)
-    n = min(len(array), model.settings_.batch_size)
+    n = min(len(array), model.config_.batch_size)
     rows = sorted_subset(len(array), n)
     some = np.asarray(array[rows])
     Z = torch.from_numpy(model.transform(some)).double()
@@ -58,7 +58,7 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     ranks = model.history_["effective_rank"]
     known = ranks[~np.isnan(ranks)]
     began, lowest = (float(known[0]), float(known.min())) if len(known) else (float(full), float("nan"))
-    alpha, gamma, top = losses.scale(n, d, model.eps), model.gamma_ / n, float(of_M[-1])
+    alpha, gamma, top = losses.scale(n, d, model.config_.eps), model.gamma_ / n, float(of_M[-1])
     guarded = "coding_rate" in model.history_
     inside, outside = theory.block_means(G, labels)
     findings = [
@@ -72,7 +72,7 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     filled = None
     margin = float("nan")
     if guarded:
-        margin = theory.no_collapse_margin(model.gamma_, n, d, model.eps, top)
+        margin = theory.no_collapse_margin(model.gamma_, n, d, model.config_.eps, top)
         filled = theory.water_filling(of_M, alpha, gamma, d)
         findings += [
             Finding(
@@ -131,7 +131,7 @@ def _advice(verdict: Verdict, guarded: bool, gamma: float, margin: float, rank: 
         return "Nothing to do: the representation keeps its directions."
     if not guarded:
         return "No term keeps this representation from collapsing: use PRODSC with anti_collapse='coding-rate'."
-    safe = AUTO_GAMMA * margin * gamma
+    safe = RULES.safe_share * margin * gamma
     if verdict == "collapsing":
         return f"Fit again with gamma below {safe:.4g} (now {gamma:.4g}), or with on_collapse='adjust'."
     return (

@@ -1,301 +1,294 @@
-"""What follows training: labels of the landmarks, of every row of a fit, and of new ones; how sure they are."""
+"""Labels: spectral clustering of what a network has learned, the extension to any row, confidence and outliers."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from torch import Tensor
 
 from prodsc import ranks
 from prodsc.core.graph import (
     CoefficientKernel,
+    OutlierModel,
     GramKernel,
     Kernel,
     LandmarkConstraints,
     NeighbourKernel,
-    OutlierModel,
     Partition,
     PowerKernel,
     calibrate,
     eigengap,
+    sample_dictionary,
     nearest_neighbours,
     neighbour_agreement,
     residual_quantiles,
-    sample_dictionary,
     spectral_partition,
 )
-from prodsc.core.graph.number import KCurve
-from prodsc.errors import ModelFileError
-from prodsc.estimators import model_file
-from prodsc.estimators.base import LABELLED
-from prodsc.estimators.deep import DeepClusterer
-from prodsc.pro_dsc.building import Settings, expressed
-from prodsc.pro_dsc.constraints import Links
-from prodsc.pro_dsc.defaults import AUTO, MOST_LANDMARKS, ROWS_TO_TELL, SQUARED, power_of_sizes, telling_for
-from prodsc.pro_dsc.neighbour_sampler import MOST
+from prodsc.nn import Network
+from prodsc.pro_dsc.config import Config
+from prodsc.pro_dsc.constraints import Constraints
+from prodsc.pro_dsc.defaults import choose_power, nystroem_landmarks_for
 from prodsc.random import Stream, evenly_spaced, generator
 from prodsc.sources.rows import RowReader
 
-Found = TypeVar("Found")
-CALIBRATING = 2**26  # numbers of the input, 256 MB, that rows are compared by
-DENSE = 2.0  # largest power of |YY'| that a few landmarks can tell; of a sharper one only the nearest say something
-SAMPLE = 2**15  # rows that are clustered together by a dense affinity, where there are more
-SIZED = 2048  # landmarks that tell whether clusters are of like size
+Output = TypeVar("Output")
+ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
+CALIBRATION_NUMBERS = 2**26  # of the input, 256 MB: bounds the rows whose neighbours calibrate the confidence
 
 
-class Labelling(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
-    """A trained network, settings that are settled, and the graph over its Y."""
+@dataclass(frozen=True)
+class RowLabels:
+    """What a fit gives for each training row."""
 
-    power: float | str
-    max_landmarks: int | str
-    n_init: int
-    settled_: dict[str, Any]
-    settings_: Settings
-    gamma_: float
-    k_curve_: KCurve | None
-    known_clusters_: dict[int, Any]
-    expression_: Any  # what `outlier_score` needs; None in a model saved before there was one
-    _links: Links | None = None  # what is known of a few rows, during `fit`
+    labels: np.ndarray  # cluster 0 is the largest
+    confidence: np.ndarray
+    outlier_score: np.ndarray
 
-    # ---- settings ------------------------------------------------------------------------------------------
 
-    def _use(self, settled: dict[str, Any]) -> None:
-        self.settled_ = settled
-        given = {name: value for name, value in vars(self).items() if not name.endswith("_") and name[0] != "_"}
-        self.settings_ = Settings(**given | {"n_clusters": self.n_clusters_} | settled)
+@dataclass(frozen=True)
+class Labeller:
+    """Gives any row a label, its confidence and an outlier score, each row on its own."""
 
-    def _agreed(self, name: str, value: float) -> None:
-        """Use a value that depends on the data, the same on every rank."""
-        shared = torch.tensor(value, dtype=torch.float64)
-        ranks.broadcast(shared)
-        self._use(self.settled_ | {name: float(shared)})
+    network: Network
+    config: Config
+    device: torch.device
+    partition: Partition
+    outliers: OutlierModel | None  # None in a model saved before there were outlier scores
 
-    def _settle_power(self, landmarks: Tensor, rows: RowReader, chosen: np.ndarray) -> None:
-        """From what was learned, if the shape of the data did not settle it."""
-        p, k = self.settings_, self.n_clusters_
-        if self.power != AUTO or p.power != 1 or k == 1:
-            return
-        every = -(-len(landmarks) // min(SIZED, p.max_landmarks))
-        some = landmarks[::every]
+    def label(self, rows: RowReader, with_residuals: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
+        """Labels, confidence and, if asked for, residuals, a part of the rows at a time.
 
-        def labels(power: float) -> np.ndarray:
-            return spectral_partition(PowerKernel(GramKernel(some), power), k, self.n_init, self.seed_).labels(some)
-
-        if p.label_affinity == "neighbours" and 2 * k <= len(landmarks):
-            kernel = self._plain_kernel(landmarks)
-            gaps = {power: eigengap(PowerKernel(kernel, power), k) for power in (1.0, SQUARED)}
-            self._agreed("power", max(gaps, key=gaps.__getitem__))
-        elif p.label_affinity == "gram" and len(some) >= ROWS_TO_TELL * k:
-            X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[::every])])
-            near = nearest_neighbours(X, MOST).cpu().numpy()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is wrong with labels is said of those that stay
-                self._agreed("power", power_of_sizes(labels, near))
-
-    def _settle_landmarks(self) -> None:
-        """More of them where each speaks for the rows near to it only, or something is known of some."""
-        if self.max_landmarks == AUTO and self.settings_.label_affinity == "gram" and not self._dense:
-            self._use(self.settled_ | {"max_landmarks": MOST_LANDMARKS})
-
-    # ---- labels of a fit ----------------------------------------------------------------------------------------
-
-    def _label(self, rows: RowReader) -> None:
-        """Cluster the landmarks or a sample, then give every row the label that `predict` would give it."""
-        self._settle_landmarks()
-        chosen = self._chosen(len(rows))
-        both = zip(*self._outputs(self._y_and_z, rows.chunks(chosen)), strict=True)
-        Y, Z = map(torch.cat, both)
-        ranks.broadcast(Y, Z)
-        self._settle_power(Y, rows, chosen)
-        self._settle_landmarks()  # power may be another now
-        if len(chosen) > self.settings_.max_landmarks and not self._dense:
-            fewer = evenly_spaced(len(chosen), self.settings_.max_landmarks)
-            Y, Z, chosen = Y[torch.from_numpy(fewer)], Z[torch.from_numpy(fewer)], chosen[fewer]
-        partition = self._partition(Y, chosen)
-        ranks.broadcast(partition.degrees, partition.directions, partition.centres)
-        self.partition_ = partition = self._calibrated(partition, rows, chosen, Y)
-        some = sample_dictionary(len(Y), self.seed_)
-        self.expression_ = self._expression(Y[some], Z[some], np.zeros(0))
-        labels, confidence, residuals = (np.concatenate(p) for p in zip(*self._labelled(rows, True), strict=True))
-        self.partition_, self.labels_ = partition.ordered(labels)
-        self.confidence_ = confidence
-        self.expression_ = replace(self.expression_, quantiles=residual_quantiles(residuals))
-        self.outlier_score_ = self.expression_.scores(residuals)
-
-    def _partition(self, Y: Tensor, chosen: np.ndarray) -> Partition:
-        """Clusters of the chosen rows: exactly, each a landmark, or by fewer landmarks."""
-        k, p = self.n_clusters_, self.settings_
-        if len(Y) <= p.max_landmarks:
-            return spectral_partition(self._kernel(Y), k, self.n_init, self.seed_, self._known(chosen))
-        every = -(-len(Y) // min(p.max_landmarks, telling_for(k)))
-        return spectral_partition(self._kernel(Y[::every]), k, self.n_init, self.seed_, rows=Y)
-
-    @property
-    def _dense(self) -> bool:
-        """Can fewer landmarks tell the affinity of rows? What is known of some makes entries that they cannot."""
-        p = self.settings_
-        return p.label_affinity == "gram" and p.power <= DENSE and self._links is None
-
-    def _calibrated(self, partition: Partition, rows: RowReader, chosen: np.ndarray, landmarks: Tensor) -> Partition:
-        """No surer of the landmarks' labels than their neighbours in the input agree on them."""
-        n = min(len(chosen), self.settings_.max_landmarks, max(CALIBRATING // self.n_features_in_, 2))
-        some = evenly_spaced(len(chosen), n)
-        X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[some])])
-        Y = landmarks[torch.from_numpy(some)]
-        agreement = torch.tensor(neighbour_agreement(X, partition.labels(Y)), dtype=torch.float64)
-        ranks.broadcast(agreement)
-        return calibrate(partition, Y, float(agreement))
-
-    def _chosen(self, n_rows: int) -> np.ndarray:
-        """The rows that are clustered, ascending: all, or as many as may be, known ones first."""
-        most = self.settings_.max_landmarks
-        if n_rows > most and self._dense:
-            most = max(most, SAMPLE)
-        if n_rows <= most:
-            return np.arange(n_rows)
-        chosen = generator(self.seed_, Stream.LANDMARKS).choice(n_rows, most, replace=False)
-        if self._links is not None:
-            known = self._links.drawn(most, (self.seed_, Stream.KNOWN_ROWS))
-            chosen = np.concatenate([known, chosen[~np.isin(chosen, known)]])[:most]
-        return np.sort(chosen)
-
-    def _known(self, chosen: np.ndarray) -> LandmarkConstraints | None:
-        if self._links is None:
-            return None
-        return LandmarkConstraints(self._relation(chosen), self._links.among(chosen).codes(len(chosen)))
-
-    def _relation(self, rows: np.ndarray) -> Tensor:
-        """What is known of the pairs of these rows."""
-        assert self._links is not None
-        return torch.from_numpy(self._links.among(rows).matrix(len(rows))).to(self.device_)
-
-    def _kernel(self, landmarks: Tensor) -> Kernel:
-        kernel, power = self._plain_kernel(landmarks), self.settings_.power
-        return kernel if power == 1 else PowerKernel(kernel, power)
-
-    def _plain_kernel(self, landmarks: Tensor) -> Kernel:
-        """Not sharpened: looks during training see too few rows for that."""
-        kernels: dict[str, Callable[[Tensor], Kernel]] = {
-            "gram": GramKernel,
-            "coefficients": self._coefficient_kernel,
-            "neighbours": NeighbourKernel,
-        }
-        return kernels[self.settings_.label_affinity](landmarks)
-
-    def _coefficient_kernel(self, landmarks: Tensor) -> CoefficientKernel:
-        return CoefficientKernel(
-            landmarks, self.settings_.eta, 1 if self.settings_.normaliser == "softmax" else self.settings_.half_steps
-        )
-
-    def _expression(self, Y: Tensor, Z: Tensor, quantiles: np.ndarray) -> OutlierModel:
-        return OutlierModel(self._coefficient_kernel(Y), Z, self.settings_.coefficient_form, quantiles)
-
-    # ---- use ----------------------------------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each row, whatever the other rows of the call are."""
-        return np.concatenate([found[0] for found in self._labelled(self._new_rows(X))])
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """n x k: how sure each label is, largest where `predict` puts the row."""
-        rows = self._new_rows(X)
-        return np.concatenate([*map(self.partition_.probabilities, self._outputs(self.network_.y, rows.chunks()))])
-
-    def outlier_score(self, X: Any, *, raw: bool = False) -> np.ndarray:
-        """How badly each row is expressed by the training data: the share of training rows that are better expressed.
-
-        `raw` gives the residual ||z - sum_j c_j z_j|| itself, which also tells apart rows worse than all of training.
+        On several ranks each labels a share of rows that are in files, and all get all of them.
         """
-        if self.expression_ is None:
-            raise ModelFileError("this model was saved before rows had outlier scores. Fit it again.")
-        residuals = np.concatenate([found[2] for found in self._labelled(self._new_rows(X), True)])
-        return residuals if raw else self.expression_.scores(residuals)
 
-    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
-        """Labels, how sure they are, and outlier scores, some rows after the other."""
-        for labels, sure, *residuals in self._labelled(self._new_rows(X), self.expression_ is not None):
-            yield labels, sure, *(self.expression_.scores(some) for some in residuals)
+        def label_batch(Y: Tensor, Z: Tensor) -> tuple[Tensor, ...]:
+            both = self.partition.labels_and_confidence(Y)
+            if not with_residuals:
+                return both
+            assert self.outliers is not None
+            return (*both, self.outliers.residuals(Y, Z).double().cpu())
 
-    def _labelled(self, rows: RowReader, residuals: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
-        """Labels, confidence and, if asked for, residuals. On several ranks each labels a share of what is in files,
-        and all get all."""
+        heads = self._y_and_z if with_residuals else lambda H: (self.network.y(H), H)
+        none = (torch.zeros(0, dtype=torch.long), *[torch.zeros(0, dtype=torch.float64)] * (1 + with_residuals))
+        for n, mine in rows.rounds(ROWS_AT_ONCE):  # a rank may have no rows
+            parts = zip(none, *starmap(label_batch, self.outputs(heads, rows.chunks(mine))), strict=True)
+            joined = map(torch.cat, parts)
+            yield tuple((ranks.gather(part, n) if rows.shared else part).numpy() for part in joined)
 
-        def found(Y: Tensor, Z: Tensor) -> tuple[Tensor, ...]:
-            both = self.partition_.labels_and_confidence(Y)
-            return (*both, self.expression_.residuals(Y, Z).double().cpu()) if residuals else both
+    def probabilities(self, rows: RowReader) -> np.ndarray:
+        """n x k probabilities, largest where `label` puts the row."""
+        return np.concatenate([*map(self.partition.probabilities, self.outputs(self.network.y, rows.chunks()))])
 
-        heads = self._y_and_z if residuals else lambda H: (self.network_.y(H), H)
-        none = (torch.zeros(0, dtype=torch.long), *[torch.zeros(0, dtype=torch.float64)] * (1 + residuals))
-        for n, mine in rows.rounds(LABELLED):  # a rank may have no rows
-            parts = zip(none, *starmap(found, self._outputs(heads, rows.chunks(mine))), strict=True)
-            all_parts = map(torch.cat, parts)
-            yield tuple((ranks.gather(part, n) if rows.shared else part).numpy() for part in all_parts)
+    def Y(self, rows: RowReader) -> Tensor:
+        return torch.cat([*self.outputs(self.network.y, rows.chunks())])
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Z: unit rows, each cluster near a subspace of its own."""
-        rows = self._new_rows(X)
-        return torch.cat([*self._outputs(self.network_.z, rows.chunks())]).cpu().numpy()
+    def Z(self, rows: RowReader) -> Tensor:
+        return torch.cat([*self.outputs(self.network.z, rows.chunks())])
 
-    def affinity(self, X: Any) -> np.ndarray:
-        """The n x n affinity that spectral clustering would see for these rows (by `label_affinity`)."""
-        Y = self._y(X)
-        return self._kernel(Y).matrix().cpu().numpy()
-
-    def coefficients(self, X: Any) -> np.ndarray:
-        """C, n x n: column j expresses row j by the others."""
-        return expressed(self.settings_, self._y(X)).C.cpu().numpy()
-
-    def _y(self, X: Any) -> Tensor:
-        rows = self._new_rows(X)
-        return torch.cat([*self._outputs(self.network_.y, rows.chunks())])
+    def outputs(self, head: Callable[[Tensor], Output], batches: Iterable[Tensor]) -> Iterator[Output]:
+        """What a head of the network gives for each batch."""
+        return network_outputs(self.network, head, batches, self.device)
 
     def _y_and_z(self, H: Tensor) -> tuple[Tensor, Tensor]:
-        return self.network_.y(H), self.network_.z(H)
+        return self.network.y(H), self.network.z(H)
 
-    def _outputs(
-        self, head: Callable[[Tensor], Found], batches: Iterable[Tensor], encoded: bool = False
-    ) -> Iterator[Found]:
-        """Z, Y or both of each batch, in evaluation mode: batch normalisation then treats each row on its own."""
-        self.network_.eval()
-        for X in batches:
-            with torch.inference_mode():
-                found = head(X if encoded else self.network_.encode(X.to(self.device_)))
-            yield found
 
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        tensors, facts = super()._state()
-        of_partition, about_partition = model_file.partition_state(self.partition_)
-        of_expression = model_file.expression_state(self.expression_)
-        curve = None if self.k_curve_ is None else self.k_curve_.to_dict()
-        more = {
-            "gamma": self.gamma_,
-            "settled": self.settled_,
-            "known_clusters": sorted(self.known_clusters_.items()),
-            "k_curve": curve,
-        }
-        return tensors | of_partition | of_expression, facts | about_partition | more
+def fit_labeller(
+    network: Network,
+    config: Config,
+    rows: RowReader,
+    *,
+    seed: int,
+    device: torch.device,
+    constraints: Constraints | None = None,
+) -> tuple[Labeller, RowLabels]:
+    """Cluster the rows spectrally by the Y of a trained network.
 
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self._use(facts.get("settled", {}))  # older files: all parameters have values
-        super()._restore(tensors, facts)
-        self.gamma_ = facts["gamma"]
-        self.known_clusters_ = dict(facts.get("known_clusters", []))
-        curve = facts.get("k_curve")  # older files have none
-        self.k_curve_ = None if curve is None else KCurve(**curve)
-        self.partition_ = model_file.restore_partition(self._kernel, tensors, facts, self.device_)
-        self.expression_ = model_file.restore_expression(self._expression, tensors, self.device_)
+    Up to `config.max_landmarks` rows are clustered exactly. Of more rows, a dense affinity is approximated from
+    landmarks (Nystroem), and for a sparse one only the landmarks are clustered. Every row, also a training row, gets
+    the label that the extension of the eigenvectors gives it, so `labels_` equals `predict` of the training rows.
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.settings_.n_components
+    Parameters
+    ----------
+    network : Network
+        Trained.
+    config : Config
+        eta must be known. `power` and `max_landmarks` may change if they were "auto".
+    rows : RowReader
+        The training rows.
+    seed : int
+        Seed of the sample of rows and of k-means.
+    device : torch.device
+    constraints : Constraints or None
+        Known labels and pairs.
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float32"]  # the network computes in float32
-        return tags
+    Returns
+    -------
+    labeller : Labeller
+        Labels any row. Its `config` has the final `power` and `max_landmarks`.
+    row_labels : RowLabels
+        Labels, confidence and outlier scores of the training rows.
+    """
+    config = _choose_max_landmarks(config, constraints)
+    chosen = _choose_rows(config, len(rows), seed, constraints)
+    y_and_z = network_outputs(network, lambda H: (network.y(H), network.z(H)), rows.chunks(chosen), device)
+    Y, Z = map(torch.cat, zip(*y_and_z, strict=True))
+    ranks.broadcast(Y, Z)
+    config = _choose_power(config, Y, rows, chosen, seed)
+    config = _choose_max_landmarks(config, constraints)  # which depends on power
+    if len(chosen) > config.max_landmarks and not _is_dense(config, constraints):
+        fewer = evenly_spaced(len(chosen), config.max_landmarks)
+        Y, Z, chosen = Y[torch.from_numpy(fewer)], Z[torch.from_numpy(fewer)], chosen[fewer]
+    partition = _fit_partition(config, Y, chosen, seed, constraints, device)
+    ranks.broadcast(partition.degrees, partition.directions, partition.centres)
+    partition = _calibrate(partition, config, rows, chosen, Y)
+    some = sample_dictionary(len(Y), seed)
+    outliers = make_outlier_model(config, Y[some], Z[some], np.zeros(0))
+    labeller = Labeller(network, config, device, partition, outliers)
+    labels, confidence, residuals = (np.concatenate(p) for p in zip(*labeller.label(rows, True), strict=True))
+    partition, labels = partition.ordered(labels)
+    outliers = replace(outliers, quantiles=residual_quantiles(residuals))
+    row_labels = RowLabels(labels, confidence, outliers.scores(residuals))
+    return replace(labeller, partition=partition, outliers=outliers), row_labels
+
+
+# ---- which affinity, of which rows ---------------------------------------------------------------------------------
+
+
+def make_kernel(config: Config, landmarks: Tensor, *, eta: float | None = None, power: float | None = None) -> Kernel:
+    """The affinity of any row with the landmarks; `eta` and `power` replace those of the configuration."""
+    eta = config.eta if eta is None else eta
+    power = config.power if power is None else power
+    kernels: dict[str, Callable[[Tensor], Kernel]] = {
+        "gram": GramKernel,
+        "coefficients": lambda Y: _coefficient_kernel(config, Y, eta),
+        "neighbours": NeighbourKernel,
+    }
+    kernel = kernels[config.label_affinity](landmarks)
+    return kernel if power == 1 else PowerKernel(kernel, power)
+
+
+def make_outlier_model(config: Config, Y: Tensor, Z: Tensor, quantiles: np.ndarray) -> OutlierModel:
+    """The model of outliers: rows of the training data that express any other row."""
+    kernel = _coefficient_kernel(config, Y, config.eta)
+    return OutlierModel(kernel, Z, config.coefficient_form, quantiles)
+
+
+def _coefficient_kernel(config: Config, landmarks: Tensor, eta: float | None) -> CoefficientKernel:
+    assert eta is not None
+    return CoefficientKernel(landmarks, eta, 1 if config.normaliser == "softmax" else config.half_steps)
+
+
+def _is_dense(config: Config, constraints: Constraints | None) -> bool:
+    """Whether landmarks can approximate the affinity of all rows; constraints make entries that they cannot."""
+    return config.label_affinity == "gram" and config.power <= config.rules.dense and constraints is None
+
+
+def _choose_max_landmarks(config: Config, constraints: Constraints | None) -> Config:
+    """More landmarks where each describes only the rows close to it."""
+    automatic = "max_landmarks" in config.automatic and config.label_affinity == "gram"
+    if automatic and not _is_dense(config, constraints):
+        return replace(config, max_landmarks=config.rules.max_landmarks)
+    return config
+
+
+def _choose_rows(config: Config, n_rows: int, seed: int, constraints: Constraints | None) -> np.ndarray:
+    """The rows that are clustered, ascending: all, or a sample in which rows with constraints come first."""
+    size = config.max_landmarks
+    if n_rows > size and _is_dense(config, constraints):
+        size = max(size, config.rules.clustered_rows)
+    if n_rows <= size:
+        return np.arange(n_rows)
+    chosen = generator(seed, Stream.LANDMARKS).choice(n_rows, size, replace=False)
+    if constraints is not None:
+        known = constraints.draw_rows(size, (seed, Stream.KNOWN_ROWS))
+        chosen = np.concatenate([known, chosen[~np.isin(chosen, known)]])[:size]
+    return np.sort(chosen)
+
+
+def _choose_power(config: Config, Y: Tensor, rows: RowReader, chosen: np.ndarray, seed: int) -> Config:
+    """The exponent of the affinity, from what was learned, if the shape of the data did not decide it."""
+    k = config.n_clusters
+    if "power" not in config.automatic or config.power != 1 or k == 1:
+        return config
+    step = -(-len(Y) // min(config.rules.rows_to_judge_sizes, config.max_landmarks))
+    some = Y[::step]
+
+    def labels(power: float) -> np.ndarray:
+        return spectral_partition(PowerKernel(GramKernel(some), power), k, config.n_init, seed).labels(some)
+
+    if config.label_affinity == "neighbours" and 2 * k <= len(Y):
+        kernel = make_kernel(config, Y, power=1.0)
+        gaps = {power: eigengap(PowerKernel(kernel, power), k) for power in (1.0, config.rules.squared)}
+        power = max(gaps, key=gaps.__getitem__)
+    elif config.label_affinity == "gram" and len(some) >= config.rules.min_rows_per_cluster * k:
+        X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[::step])])
+        near = nearest_neighbours(X, config.rules.max_neighbors).cpu().numpy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the final labels give the warnings that matter
+            power = choose_power(labels, near, config.rules)
+    else:
+        return config
+    shared = torch.tensor(power, dtype=torch.float64)
+    ranks.broadcast(shared)
+    return replace(config, power=float(shared))
+
+
+def _fit_partition(
+    config: Config,
+    Y: Tensor,
+    chosen: np.ndarray,
+    seed: int,
+    constraints: Constraints | None,
+    device: torch.device,
+) -> Partition:
+    """Clusters of the chosen rows: exactly, each row a landmark, or approximated from fewer landmarks."""
+    k = config.n_clusters
+    if len(Y) <= config.max_landmarks:
+        known = None
+        if constraints is not None:
+            codes = constraints.restrict(chosen).codes(len(chosen))
+            known = LandmarkConstraints(constraints.relation_of(chosen).to(device), codes)
+        return spectral_partition(make_kernel(config, Y), k, config.n_init, seed, known)
+    step = -(-len(Y) // min(config.max_landmarks, nystroem_landmarks_for(k, config.rules)))
+    return spectral_partition(make_kernel(config, Y[::step]), k, config.n_init, seed, rows=Y)
+
+
+def _calibrate(partition: Partition, config: Config, rows: RowReader, chosen: np.ndarray, Y: Tensor) -> Partition:
+    """Lower the confidence until it is, on average, no higher than the agreement of nearest rows on their labels."""
+    width = int(np.prod(rows.array.shape[1:]))
+    some = evenly_spaced(len(chosen), min(config.max_landmarks, max(CALIBRATION_NUMBERS // width, 2)))
+    X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[some])])
+    Y = Y[torch.from_numpy(some)]
+    agreement = torch.tensor(neighbour_agreement(X, partition.labels(Y)), dtype=torch.float64)
+    ranks.broadcast(agreement)
+    return calibrate(partition, Y, float(agreement))
+
+
+def network_outputs(
+    network: Network,
+    head: Callable[[Tensor], Output],
+    batches: Iterable[Tensor],
+    device: torch.device,
+    encoded: bool = False,
+) -> Iterator[Output]:
+    """What a head gives for each batch, in evaluation mode, in which batch normalisation treats each row alone.
+
+    Parameters
+    ----------
+    network : Network
+    head : function of the encoder's output
+    batches : iterable of tensors
+        Rows, or the encoder's output if `encoded`.
+    device : torch.device
+    encoded : bool
+    """
+    network.eval()
+    for X in batches:
+        with torch.inference_mode():
+            output = head(X if encoded else network.encode(X.to(device)))
+        yield output

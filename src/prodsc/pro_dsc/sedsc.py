@@ -1,23 +1,18 @@
 """Self-expressive deep subspace clustering without an anti-collapse term: what PRO-DSC repairs."""
 
-from torch import Tensor
+from dataclasses import replace
 
-from prodsc.core.losses import Objective
+from prodsc.pro_dsc.config import Config
 from prodsc.pro_dsc.estimator import PRODSC
-from prodsc.sources.rows import RowReader
-from prodsc.training import Callback, Phase, Step
 
 
 class SEDSC(PRODSC):
-    """PRO-DSC without L1, so without warm-up too. Its representation collapses; kept to show and to compare."""
+    """PRO-DSC without the anti-collapse term, and so without warm-up, as published.
 
-    def _listeners(self) -> list[Callback]:
-        guard, *_ = super()._listeners()
-        return [guard]  # keeping the best state would hide the collapse
+    Its representation collapses; it is here to show that and to compare. Takes the parameters of PRODSC; those of the
+    anti-collapse term, of neighbour views and of the weights to keep have no effect.
+    """
 
-    def _near(self, rows: RowReader, phase: Phase, t: int, X: Tensor) -> Tensor | None:
-        return None  # it is here as published
-
-    def _objective(self) -> Objective[Step]:
-        terms = super()._objective().terms.values()
-        return Objective(*(term for term in terms if term.name not in ("coding_rate", "nuclear_spread")))
+    def _resolve_config(self, shape: tuple[int, ...]) -> Config:
+        # Keeping the best weights would hide the collapse.
+        return replace(super()._resolve_config(shape), anti_collapse="none", n_neighbors=0, keep_weights="last")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from prodsc.errors import RecipeError, did_you_mean
-from prodsc.estimators.parameters import check_parameters, parameters_of
+from prodsc.estimators.parameters import check_parameters, current_names, parameters_of
 from prodsc.pro_dsc.estimator import PRODSC
 
 ABOUT_KEYS = ("title", "data", "source", "ours", "notes")
@@ -59,8 +59,9 @@ def parse(name: str, text: str, origin: str) -> Recipe:
             "Put parameters under [parameters]."
         )
     _known(about, ABOUT_KEYS, origin)
+    parameters = current_names(parameters, origin)
     _known(parameters, tuple(p.name for p in parameters_of(PRODSC)), origin)
-    check_parameters(parameters, origin, RecipeError)
+    check_parameters(PRODSC, parameters, origin, RecipeError)
     return Recipe(
         name,
         about.get("title", name),

@@ -119,7 +119,7 @@ def run(request: Request, callbacks: Sequence[Callback] = (), progress: Progress
     began = time.monotonic()
     data = rows_of(request, progress)
     data = replace(data, X=as_array(data.X))  # one object for every look at the rows, so that files are read once
-    model = PRODSC(**request.parameters)
+    model = PRODSC.from_flat(**request.parameters)
     known = request.known()
     model.check(data.X, **known)  # before anything is written
     if ranks.first() and (not (request.out / REQUEST).exists() or (request.out / RESULT).exists()):
@@ -193,7 +193,7 @@ def described(request: Request, data: DataFile, model: PRODSC, result: Result) -
         "used": {
             "n_clusters": model.n_clusters_,
             "gamma": model.gamma_,
-            **model.settled_,
+            **model.resolved_params_,
             "seed": model.seed_,
             "device": str(model.device_),
         },

@@ -11,7 +11,7 @@ from prodsc.random import StepStream, generator
 class ConstrainedRows(Protocol):
     """Rows with known labels or pairs."""
 
-    def drawn(self, most: int, seed: Sequence[int]) -> np.ndarray:
+    def draw_rows(self, most: int, seed: Sequence[int]) -> np.ndarray:
         """At most so many of these rows, both rows of a pair together."""
 
 
@@ -62,7 +62,7 @@ class Batches:
     def _with_constrained(self, batch: np.ndarray, t: int, constraints: ConstrainedRows) -> np.ndarray:
         """The batch with some of its rows replaced by constrained ones."""
         seed = (*self.seed, t, StepStream.KNOWN_ROWS)  # longer than the seed of an epoch, so never the same
-        known = constraints.drawn(int(self.constrained_share * self.size), seed)
+        known = constraints.draw_rows(int(self.constrained_share * self.size), seed)
         others = np.setdiff1d(batch, known, assume_unique=True)
         stay = generator(*seed, 1).choice(len(others), self.size - len(known), replace=False)
         return np.sort(np.concatenate([known, others[stay]]))

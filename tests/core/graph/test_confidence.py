@@ -53,9 +53,13 @@ def test_a_fit_is_calibrated_and_keeps_it(tmp_path):
     y = np.repeat(np.arange(3), 80)
     X = np.eye(6)[y] + 0.55 * rng.standard_normal((240, 6))
     how = {"hidden_size": 32, "n_components": 16, "warmup_steps": 10, "epochs": 30, "n_init": 3}
-    model = PRODSC(3, **how).fit(X)
+    model = PRODSC.from_flat(3, **how).fit(X)
     right = metrics.matched(y, model.labels_)
-    plain = spectral_partition(model.partition_.kernel, 3, 3, model.seed_).probabilities(model._y(X)).max(1)
+    plain = (
+        spectral_partition(model.partition_.kernel, 3, 3, model.seed_)
+        .probabilities(model.labeller_.Y(model._new_rows(X)))
+        .max(1)
+    )
     after = metrics.calibration_error(model.confidence_, right)
     assert after < metrics.calibration_error(plain, right)
     near = neighbour_agreement(torch.from_numpy(X).float(), model.labels_)

@@ -1,0 +1,204 @@
+"""What an estimator with a labeller offers to its user: labels of new rows, representation, affinity, files."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from prodsc.core.graph import Partition
+from prodsc.errors import ModelFileError
+from prodsc.estimators import model_file
+from prodsc.estimators.base import Clusterer
+from prodsc.nn import Network
+from prodsc.pro_dsc.building import self_expression_of
+from prodsc.pro_dsc.config import Config
+from prodsc.pro_dsc.labeller import Labeller, RowLabels, make_kernel, make_outlier_model
+from prodsc.sources.rows import RowReader
+
+
+class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """Methods of an estimator that has a `labeller_`. PRO-DSC and CPP share them."""
+
+    labeller_: Labeller
+    history_: dict[str, np.ndarray]
+    confidence_: np.ndarray
+    outlier_score_: np.ndarray
+
+    @property
+    def config_(self) -> Config:
+        """The configuration of the fit."""
+        return self.labeller_.config
+
+    @property
+    def network_(self) -> Network:
+        """The trained network."""
+        return self.labeller_.network
+
+    @property
+    def partition_(self) -> Partition:
+        """The spectral clustering: landmarks, eigenvectors and centres."""
+        return self.labeller_.partition
+
+    def _set_labels(self, labeller: Labeller, row_labels: RowLabels) -> None:
+        self.labeller_ = labeller
+        self.labels_ = row_labels.labels
+        self.confidence_ = row_labels.confidence
+        self.outlier_score_ = row_labels.outlier_score
+
+    def _new_rows(self, X: Any) -> RowReader:
+        check_is_fitted(self)
+        return self._reader(self._check_rows(X, learn=False), self.config_.flat_images)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Label rows; the label of a row does not depend on the other rows.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            The cluster of each row.
+        """
+        rows = self._new_rows(X)
+        return np.concatenate([part[0] for part in self.labeller_.label(rows)])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n_clusters)
+            Rows sum to 1 and are largest where `predict` puts the row.
+        """
+        rows = self._new_rows(X)
+        return self.labeller_.probabilities(rows)
+
+    def outlier_score(self, X: Any, *, raw: bool = False) -> np.ndarray:
+        """How badly the training data express each row.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to score.
+        raw : bool
+            Give the residual ||z - sum_j c_j z_j|| itself, which also orders rows that are worse than all training
+            rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+            The share of training rows that are expressed better.
+        """
+        rows = self._new_rows(X)
+        outliers = self.labeller_.outliers
+        if outliers is None:
+            raise ModelFileError("this model was saved before rows had outlier scores. Fit it again.")
+        parts = self.labeller_.label(rows, with_residuals=True)
+        residuals = np.concatenate([part[2] for part in parts])
+        return residuals if raw else outliers.scores(residuals)
+
+    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
+        """Labels of more rows than memory can hold, a part at a time.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Yields
+        ------
+        tuple of arrays
+            Labels, their confidence and the outlier scores.
+        """
+        rows = self._new_rows(X)
+        outliers = self.labeller_.outliers
+        for labels, confidence, *residuals in self.labeller_.label(rows, outliers is not None):
+            yield labels, confidence, *(outliers.scores(part) for part in residuals if outliers is not None)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The representation Z of rows.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to transform.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, n_components)
+            Unit rows; each cluster is close to a subspace of its own.
+        """
+        rows = self._new_rows(X)
+        return self.labeller_.Z(rows).cpu().numpy()
+
+    def affinity(self, X: Any) -> np.ndarray:
+        """The affinity that spectral clustering would use for these rows.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n)
+        """
+        rows = self._new_rows(X)
+        return make_kernel(self.config_, self.labeller_.Y(rows)).matrix().cpu().numpy()
+
+    def coefficients(self, X: Any) -> np.ndarray:
+        """The self-expressive coefficients C of rows.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n)
+            Column j expresses row j by the others.
+        """
+        rows = self._new_rows(X)
+        return self_expression_of(self.config_, self.labeller_.Y(rows)).C.cpu().numpy()
+
+    # ---- files ---------------------------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, facts = model_file.training_state(self.network_, self.history_)
+        of_partition, about_partition = model_file.partition_state(self.partition_)
+        of_outliers = model_file.expression_state(self.labeller_.outliers)
+        return tensors | of_partition | of_outliers, facts | about_partition
+
+    def _restore_labeller(
+        self, network: Network, config: Config, tensors: dict[str, Tensor], facts: dict[str, Any]
+    ) -> None:
+        network.load_state_dict(model_file.under("network", tensors))
+        network.to(self.device_).eval()
+        partition = model_file.restore_partition(lambda Y: make_kernel(config, Y), tensors, facts, self.device_)
+        outliers = model_file.restore_expression(
+            lambda Y, Z, quantiles: make_outlier_model(config, Y, Z, quantiles), tensors, self.device_
+        )
+        self.history_ = model_file.restore_history(tensors, facts)
+        self.labeller_ = Labeller(network, config, self.device_, partition, outliers)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.config_.n_components
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # the network computes in float32
+        return tags
