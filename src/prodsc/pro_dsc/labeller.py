@@ -13,19 +13,19 @@ from torch import Tensor
 from prodsc import ranks
 from prodsc.core.graph import (
     CoefficientKernel,
-    OutlierModel,
     GramKernel,
     Kernel,
     LandmarkConstraints,
     NeighbourKernel,
+    OutlierModel,
     Partition,
     PowerKernel,
     calibrate,
     eigengap,
-    sample_dictionary,
     nearest_neighbours,
     neighbour_agreement,
     residual_quantiles,
+    sample_dictionary,
     spectral_partition,
 )
 from prodsc.nn import Network

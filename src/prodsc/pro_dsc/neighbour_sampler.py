@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from prodsc.core.graph import nearest_neighbours, nearest_among, leading_directions
+from prodsc.core.graph import leading_directions, nearest_among, nearest_neighbours
 from prodsc.random import Stream, generator, sorted_subset
 from prodsc.sources.rows import RowReader
 from prodsc.sources.stored import StoredRows
