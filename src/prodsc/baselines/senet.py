@@ -117,8 +117,8 @@ class SENet(DeepClusterer):
         self.network_.eval()
         kernel = self._kernel(self._subset(rows, self.max_landmarks, Stream.LANDMARKS))
         partition = spectral_partition(kernel, self.n_clusters_, self.n_init, self.seed_)
-        found = np.concatenate([partition.labels(X.to(self.device_)) for X in rows.chunks()])
-        self.partition_, self.labels_ = partition.ordered(found)
+        labels = np.concatenate([partition.labels(X.to(self.device_)) for X in rows.chunks()])
+        self.partition_, self.labels_ = partition.ordered(labels)
 
     def _subset(self, rows: RowReader, size: int, stream: Stream) -> Rows:
         """All rows, or a random subset."""
@@ -135,7 +135,7 @@ class SENet(DeepClusterer):
         return np.concatenate([self.partition_.labels(part.to(self.device_)) for part in rows.chunks()])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """n x k: how sure each label is, largest where `predict` puts the row."""
+        """Probability of each cluster for each row, n x k; largest at the label of `predict`."""
         rows = self._new_rows(X)
         return np.concatenate([self.partition_.probabilities(part.to(self.device_)) for part in rows.chunks()])
 

@@ -86,15 +86,15 @@ def shuffled(places: np.ndarray, n: int, seed: Sequence[int], rounds: int = 6) -
     bits = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
     low = np.uint64(2**bits - 1)
     keys = generator(*seed).integers(2**63, size=rounds, dtype=np.uint64)
-    found = np.asarray(places, dtype=np.uint64).copy()
-    outside = np.ones(len(found), dtype=bool)
+    entries = np.asarray(places, dtype=np.uint64).copy()
+    outside = np.ones(len(entries), dtype=bool)
     while outside.any():
-        left, right = found[outside] >> np.uint64(bits), found[outside] & low
+        left, right = entries[outside] >> np.uint64(bits), entries[outside] & low
         for key in keys:
             left, right = right, left ^ (_mixed(right + key) & low)
-        found[outside] = (left << np.uint64(bits)) | right
-        outside = found >= n
-    return found.astype(np.int64)
+        entries[outside] = (left << np.uint64(bits)) | right
+        outside = entries >= n
+    return entries.astype(np.int64)
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:

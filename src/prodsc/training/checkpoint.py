@@ -92,7 +92,7 @@ def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> No
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint; a ModelFileError says why a file is not one."""
+    """Read a checkpoint; raises a ModelFileError if the file is not one."""
     metadata, tensors = files.read_tensors(path)
     if metadata.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a prodsc checkpoint. Start again with a new --out.")

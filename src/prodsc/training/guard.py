@@ -22,7 +22,7 @@ class GuardRules:
     every: int = 10  # steps between checks: eight power iterations are then below 2 % of the cost of the steps
     safe_share: float = 0.8  # of the bound, to which "adjust" lowers gamma
     recovering: float = 1.05  # times its lowest value, above which the rank is rising again
-    collapsed_share: float = 0.5  # of its first value, below which the rank means collapse, whatever theory says
+    collapsed_share: float = 0.5  # of its first value, below which the rank means collapse, even below the bound
 
 
 RULES = GuardRules()
@@ -33,7 +33,7 @@ class CollapseGuard(Callback):
 
     There are two signals: gamma above the bound of Theorem 2 (a collapse is possible), and an effective rank that has
     fallen to half of its value at the start of the joint phase and does not rise again (a collapse is happening).
-    Below the bound theory says that it will rise again, so it has half of the phase for that. The theorem is about
+    Below the bound it must rise again by theory, so it has half of the phase for that. The theorem is about
     the coding rate, so without that term only the rank is checked.
 
     Parameters
@@ -97,7 +97,7 @@ class CollapseGuard(Callback):
             )
 
     def _react_to_margin(self, training: Training, gamma: float, margin: float, safe: float) -> None:
-        """Lower gamma, or say that it is beyond the bound."""
+        """Lower gamma, or report that it is beyond the bound."""
         if self.on_collapse == "adjust":
             training.objective.weights["self_expression"] = safe
             return

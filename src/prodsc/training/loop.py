@@ -59,7 +59,7 @@ class Training:
     history : History
         The numbers of every step.
     extra_state : torch.nn.ModuleDict
-        What a checkpoint saves beside the network: the states of terms and callbacks (`extra_state`).
+        What a checkpoint saves in addition to the network: the states of terms and callbacks (`extra_state`).
     """
 
     network: nn.Module

@@ -41,7 +41,7 @@ def neighbour_agreement(X: Rows, labels: np.ndarray, n_neighbors: int = 20, max_
 
 
 def calibrate(partition: Partition, Y: Rows, agreement: float, max_stretch: float = 1e6) -> Partition:
-    """Raise the variance of a partition until its labels are on average as sure as `agreement`.
+    """Raise the variance of a partition until the mean confidence of its labels is `agreement`.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def calibrate(partition: Partition, Y: Rows, agreement: float, max_stretch: floa
     Returns
     -------
     Partition
-        The same one if its labels are not too sure.
+        The same one if its mean confidence is not above `agreement`.
     """
     distances = partition.distances(Y)
 

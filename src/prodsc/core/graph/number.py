@@ -208,7 +208,7 @@ class SplitHalfStability:
     neighbours : ndarray of shape (n, m)
         Numbers of the nearest rows of each row, the nearest first.
     max_k : int
-        The largest number of clusters that is asked for.
+        The largest number of clusters to be scored.
     seed : tuple of int
         Key of the random shares.
     """

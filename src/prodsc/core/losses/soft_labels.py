@@ -75,7 +75,7 @@ def self_label(logits: Rows, confidence: float) -> Scalar:
     """
     log_p = torch.log_softmax(logits, dim=1)
     top, y = log_p.max(1)
-    sure = (top.detach().exp() > confidence).to(log_p)
-    sizes = torch.zeros_like(log_p[0]).index_add(0, y, sure)
-    weights = sure / sizes.clamp_min(1.0)[y]
+    confident = (top.detach().exp() > confidence).to(log_p)
+    sizes = torch.zeros_like(log_p[0]).index_add(0, y, confident)
+    weights = confident / sizes.clamp_min(1.0)[y]
     return -(weights * top).sum() / weights.sum().clamp_min(1.0)

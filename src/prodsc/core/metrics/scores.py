@@ -50,11 +50,11 @@ def matched(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     ndarray of bool, of shape (n,)
     """
     _, codes = np.unique(true, return_inverse=True)
-    clusters, found = np.unique(predicted, return_inverse=True)
-    rows, columns = linear_sum_assignment(contingency_matrix(*_pair(codes, found)), maximize=True)
+    clusters, cluster_codes = np.unique(predicted, return_inverse=True)
+    rows, columns = linear_sum_assignment(contingency_matrix(*_pair(codes, cluster_codes)), maximize=True)
     partner = np.full(len(clusters), -1)
     partner[columns] = rows
-    return partner[found] == codes
+    return partner[cluster_codes] == codes
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
@@ -181,18 +181,18 @@ def connectivity(A: Affinity, classes: np.ndarray) -> np.ndarray:
         One value per class, classes ascending.
     """
     _same_class(classes, len(A))
-    found = []
+    connected = []
     for c in np.unique(classes):
         inside = torch.from_numpy(np.flatnonzero(np.asarray(classes) == c))
         if len(inside) == 1:
-            found.append(1.0)
+            connected.append(1.0)
             continue
         part = A[inside][:, inside].double()
         scale = part.sum(1).clamp_min(torch.finfo(part.dtype).tiny).rsqrt()
         identity = torch.eye(len(part), dtype=part.dtype)
         values, _ = smallest_eigenvectors(identity - scale[:, None] * part * scale, 2)
-        found.append(max(0.0, float(values[1])))
-    return np.array(found)
+        connected.append(max(0.0, float(values[1])))
+    return np.array(connected)
 
 
 def _pair(true: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -148,7 +148,7 @@ def _improve(H: Tensor, b: Tensor, c: Tensor, tau: float, tol: float, options: S
     One pass of coordinate descent adds atoms to the support; Newton steps then find their values, or drop them.
     """
     c, gradient = _swept(H, c, b - _product(H, c), tau)
-    found, live = c.clone(), torch.arange(len(c), device=c.device)
+    improved, live = c.clone(), torch.arange(len(c), device=c.device)
     for _ in range(options.newton_steps):
         d = _newton_direction(H, c, gradient, tau, options.ridge)
         Hd = _product(H, d)
@@ -160,13 +160,13 @@ def _improve(H: Tensor, b: Tensor, c: Tensor, tau: float, tol: float, options: S
         best = values.argmin(0)
         each = torch.arange(len(c), device=c.device)
         c, gradient = choices[best, each], gradients[best, each]
-        found[live] = c
+        improved[live] = c
         go = (best > 0) & ((c != 0) & ((gradient - tau * c.sign()).abs() > tol)).any(1)
         if not go.any():
             break
         if not go.all():
             live, H, b, c, gradient = live[go], H[go], b[go], c[go], gradient[go]
-    return found
+    return improved
 
 
 def _swept(H: Tensor, c: Tensor, gradient: Tensor, tau: float) -> tuple[Tensor, Tensor]:
