@@ -4,6 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jaxtyping import install_import_hook
+
+install_import_hook(["prodsc.core", "prodsc.nn"], "shape_checks.checked")  # false shapes fail
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 SMALL = {"hidden_size": 32, "n_components": 16, "epochs": 20, "warmup_steps": 10, "n_init": 3, "device": "cpu"}

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from prodsc.nn.encoders import initialise
 from prodsc.nn.precision import products_in
-from prodsc.types import Rows
+from prodsc.types import Embedding, Rows
 
 SQUARE_BELOW = 4096  # features; their square matrix of second moments fits, and so do all its eigenvectors
 SPARE, READINGS = 40, 6  # directions beyond those asked for, and times the rows are read, where it does not
@@ -38,13 +38,13 @@ class Network(nn.Module):
         with products_in(self.dtype, X.device):
             return self.decoder(self.encoder(X).flatten(1)).float()
 
-    def z(self, H: Rows) -> Rows:
+    def z(self, H: Rows) -> Embedding:
         """Unit rows of the representation."""
         with products_in(self.dtype, H.device):
             Z = self.f(H)
         return F.normalize(Z.float())
 
-    def y(self, H: Rows) -> Rows:
+    def y(self, H: Rows) -> Embedding:
         """Unit rows whose inner products give the coefficients."""
         with products_in(self.dtype, H.device):
             Y = self.h(H)
@@ -67,7 +67,7 @@ class Whitening(nn.Module):
         super().__init__()
         self.register_buffer("W", torch.zeros(out_features, in_features))
 
-    def forward(self, H: Rows) -> Rows:
+    def forward(self, H: Rows) -> Embedding:
         return F.normalize(H) @ self.W.T
 
     @torch.no_grad()

@@ -3,7 +3,7 @@
 For a landmark, `rows` returns its row of `matrix`, so a training row is labelled the same way in fit and predict.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from prodsc.core.self_expression import CoefficientForm, gram, potentials, self_
 from prodsc.types import Affinity, Rows
 
 
+@runtime_checkable
 class Kernel(Protocol):
     """Affinities of any row with the landmarks."""
 

@@ -7,7 +7,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from prodsc.types import Rows, SparseMatrix
+from prodsc.types import OtherRows, Rows, SparseMatrix
 
 
 def nearest_neighbours(X: Rows, n_neighbors: int, rows: Tensor | None = None, block_size: int = 1024) -> Tensor:
@@ -33,7 +33,7 @@ def nearest_neighbours(X: Rows, n_neighbors: int, rows: Tensor | None = None, bl
     return torch.cat([nearest_among(unit[block], unit, n_neighbors, block) for block in rows.split(block_size)])
 
 
-def nearest_among(queries: Rows, X: Rows, n_neighbors: int, own: Tensor) -> Tensor:
+def nearest_among(queries: OtherRows, X: Rows, n_neighbors: int, own: Tensor) -> Tensor:
     """The rows of X with the largest cosine to each query.
 
     Parameters

@@ -22,7 +22,7 @@ from prodsc.core.graph.eigen import leading_eigenvectors
 from prodsc.core.graph.kernels import Kernel
 from prodsc.core.graph.kmeans import kmeans, seeded_kmeans
 from prodsc.core.graph.nystroem import chunks, nystroem_directions
-from prodsc.types import Affinity, Rows
+from prodsc.types import Affinity, Embedding, Rows
 
 FAILED_SWAPS_PER_INIT = 2  # of k-means in a spectral embedding, after which its result stays
 
@@ -55,7 +55,7 @@ class Partition:
     variance: float
     inertia: float
 
-    def embed(self, Y: Rows) -> Rows:
+    def embed(self, Y: Rows) -> Embedding:
         """Unit rows of the spectral embedding, n x k; a landmark gets its own row of the eigenvectors."""
         scaled = (self.directions / self.degrees.sqrt()[:, None]).T
         return normalize(

@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from prodsc.types import Rows, Scalar
+from prodsc.types import OtherRows, Rows, Scalar
 
 
-def dictionary_expression(X: Rows, C: Tensor, dictionary: Rows) -> Scalar:
+def dictionary_expression(X: Rows, C: Tensor, dictionary: OtherRows) -> Scalar:
     """1/2 ||X - CD||_F^2 / n: row i of C expresses row i of X by the rows of D.
 
     Parameters

@@ -4,12 +4,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from prodsc.types import Rows, Scalar
+from prodsc.types import Embedding, Rows, Scalar
 
 Bases = Float[Tensor, "d kr"]  # k blocks of r columns, one block per cluster
 
 
-def basis_affinity(Z: Rows, D: Bases, k: int, smoothing: float) -> Rows:
+def basis_affinity(Z: Rows, D: Bases, k: int, smoothing: float) -> Embedding:
     """s_ij = (|z_i'D_j|^2 + eta r) / ((eta + 1) r), rows scaled to sum 1; eta: the smoothing, r: the columns of D_j.
 
     Parameters

@@ -4,11 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from prodsc.types import Rows
+from prodsc.types import Embedding, Rows
 
 
 @torch.no_grad()
-def fitted_classifier(X: Rows, T: Rows, weight: Tensor, bias: Tensor, steps: int, learning_rate: float) -> Rows:
+def fitted_classifier(
+    X: Rows, T: Embedding, weight: Tensor, bias: Tensor, steps: int, learning_rate: float
+) -> Embedding:
     """Logits XW' + b after `steps` of Adam on -mean_i sum_k t_ik log softmax(XW' + b)_ik, from the given W and b.
 
     The gradient is E'X and E'1 with E = (softmax(XW' + b) - T)/n. Labels are constants here: there is no gradient.

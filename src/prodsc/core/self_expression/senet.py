@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from prodsc.types import Affinity, Rows
+from prodsc.types import Affinity, OtherRows, Rows
 
 
 class ExpressionNet(nn.Module):
@@ -24,7 +24,7 @@ class ExpressionNet(nn.Module):
         self.query, self.key = query, key
         self.threshold = nn.Parameter(torch.zeros(()))
 
-    def coefficients(self, X: Rows, dictionary: Rows) -> Tensor:
+    def coefficients(self, X: Rows, dictionary: OtherRows) -> Tensor:
         """n x m: row i expresses row i of X by the rows of the dictionary."""
         q, k = torch.tanh(self.query(X)), torch.tanh(self.key(dictionary))
         products = q @ k.T

@@ -114,7 +114,7 @@ def _principal_directions(rows: Rows, energy: float) -> Float[Tensor, "d m"]:
     return Vt[:m].T
 
 
-def _by_cluster(Z: Rows, labels: Labels) -> list[Rows]:
+def _by_cluster(Z: Rows, labels: Labels) -> list[Float[Tensor, "_ d"]]:
     return [Z[labels == label] for label in labels.unique()]
 
 
