@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from prodsc import PRODSC
 from prodsc.cli import cli
 from prodsc.cli.options import HIDDEN, parameter_options
 from prodsc.estimators.parameters import PARAMETER_BY_NAME, PARAMETERS, parameters_of
-from prodsc.pro_dsc.document import page
 from prodsc.registry import METHODS
 from prodsc.runs.recipes import load_recipe, names
 
@@ -72,17 +72,40 @@ def test_the_readme_is_short():
 
 
 def test_estimator_table_options_and_recipe_keys_agree():
-    signature = list(inspect.signature(PRODSC).parameters)
-    assert [p.name for p in parameters_of(PRODSC)] == signature
+    parameters = {parameter.name: parameter for parameter in parameters_of(PRODSC)}
+    assert sorted(parameters) == sorted(PRODSC().flat_params())
     assert len(PARAMETER_BY_NAME) == len(PARAMETERS), "a name stands twice in the table"
-    options = {option.name for option in parameter_options(lambda: None).__click_params__}
-    assert options == set(signature) - set(HIDDEN)
-    for name, default in PRODSC().get_params().items():
-        PARAMETER_BY_NAME[name].check(default, "default")  # every default obeys its own rule
+    options = {option.name for option in parameter_options(lambda: None).__click_params__ if not option.hidden}
+    assert options == set(parameters) - set(HIDDEN)
+    for name, default in PRODSC().flat_params().items():
+        parameters[name].check(default, "default")  # every default obeys its own rule
+
+
+def test_words_of_the_table_are_those_of_the_code():
+    from prodsc.core.self_expression import coefficients
+    from prodsc.estimators import parameters
+    from prodsc.nn import PRECISIONS
+    from prodsc.sources.rows import SCALINGS
+    from prodsc.training import guard
+
+    assert SCALINGS == parameters.SCALINGS
+    assert PRECISIONS == parameters.PRECISIONS
+    assert guard.ON_COLLAPSE == parameters.ON_COLLAPSE
+    assert coefficients.NORMALISERS == parameters.NORMALISERS
+    assert coefficients.COEFFICIENT_FORMS == parameters.COEFFICIENT_FORMS
+
+
+def test_help_shows_every_parameter_with_type_default_and_meaning():
+    for cls in [*METHODS.values(), *PRODSC.option_groups.values()]:
+        section = inspect.getdoc(cls).partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+        for name, argument in inspect.signature(cls).parameters.items():
+            assert f"\n{name} : " in f"\n{section}", f"{cls.__name__} does not document {name}"
+            assert f"default={argument.default!r}" in section
 
 
 def test_every_parameter_is_documented():
-    assert (ROOT / "docs" / "parameters.md").read_text() == page(), "run python -m prodsc.pro_dsc.document"
+    make = runpy.run_path(str(ROOT / "docs" / "make_parameters.py"))
+    assert (ROOT / "docs" / "parameters.md").read_text() == make["page"](), "run python docs/make_parameters.py"
 
 
 @pytest.mark.parametrize("name", METHODS)

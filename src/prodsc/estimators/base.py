@@ -1,6 +1,7 @@
 """The contract of every method: its parameters and rows are checked, it has a seed and a device, it can be saved."""
 
 import copy
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -57,7 +58,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
+        if "n_clusters" in inspect.signature(cls).parameters:  # not a base class that only methods derive from
             document_parameters(cls)
 
     @classmethod
