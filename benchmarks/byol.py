@@ -21,7 +21,7 @@ from sklearn.preprocessing import normalize
 from prodsc import PRODSC
 from prodsc.core import metrics
 from prodsc.paper.augment import Augmented, generator_of
-from prodsc.paper.byol import Settings, encode, pretrain
+from prodsc.paper.byol import BYOLSettings, encode, pretrain
 from prodsc.paper.resnet import resnet18
 from prodsc.training import Callback, Training
 
@@ -88,7 +88,7 @@ def main(run: Run) -> None:
     }
 
     began = time.process_time()
-    settings = Settings(
+    settings = BYOLSettings(
         epochs=run.epochs,
         batch_size=run.batch_size,
         hidden_size=run.hidden_size,

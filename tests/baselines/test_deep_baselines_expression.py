@@ -62,7 +62,7 @@ DSC_NET |= {"epochs": 100, "learning_rate": 1e-2, "subspace_dim": 2, "device": "
 def test_dsc_net_expresses_points_by_their_own_subspace():
     X, y = union_of_subspaces(n_per_class=40, ambient=12)
     model = DSCNet(3, gamma=10.0, **DSC_NET | {"hidden_size": 64, "n_components": 12, "pretrain_epochs": 60}).fit(X)
-    C = torch.from_numpy(model.coefficients())
+    C = torch.from_numpy(model.coefficients_)
     assert C.shape == (120, 120)
     assert metrics.subspace_preserving_error(C, y) < 40  # chance is 67
     assert metrics.accuracy(y, model.labels_) > 0.95

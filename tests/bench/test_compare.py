@@ -5,8 +5,9 @@ import pytest
 from click.testing import CliRunner
 
 from prodsc.bench import compare as module
-from prodsc.bench.compare import Unlabelled, agreement, compare, grid_of
-from prodsc.bench.trials import Limits, Outcome, Trial
+from prodsc.bench.compare import agreement, compare, grid_of
+from prodsc.bench.label_free import LabelFreeScorer
+from prodsc.bench.trials import Limits, Outcome, Status, Trial
 from prodsc.cli import cli
 from prodsc.core.metrics import scores
 from prodsc.errors import InputError, ParameterError
@@ -20,7 +21,7 @@ def stand_in(monkeypatch, blobs):
     y = blobs[1]
     asked = []
 
-    def run(trials, folder, *, limits=None, watch=lambda *_: None, **_):
+    def run(trials, folder, *, limits=None, on_trial=lambda *_: None, **_):
         found = []
         for number, trial in enumerate(trials):
             asked.append(trial)
@@ -32,8 +33,8 @@ def stand_in(monkeypatch, blobs):
             outcome = Outcome(trial, numbers | {"seconds": 1.0, "peak_memory_mb": 100.0})
             outcome.__dict__["arrays"] = {"labels": labels}
             if trial.method == "sedsc" and trial.seed == 1:
-                outcome = Outcome(trial, failed="out of memory at 9.6 GB")
-            watch(number, trial, outcome)
+                outcome = Outcome(trial, status=Status.FAILED, reason="out of memory at 9.6 GB")
+            on_trial(number, trial, outcome)
             found.append(outcome)
         return found
 
@@ -44,7 +45,7 @@ def stand_in(monkeypatch, blobs):
 def test_a_line_per_method_with_failures_shown(stand_in, blobs):
     X, y = blobs
     table = compare(X, y, ["k-means", "sedsc"], seeds=3)
-    first, second = table.lines
+    first, second = table.summaries
     assert first.cell("ACC") == "100.0 ± 0.0"
     assert second.failures == ("failed 1/3: out of memory at 9.6 GB",)
     assert len(second.values["ACC"]) == 2
@@ -59,7 +60,7 @@ def test_without_labels_scores_that_need_none(stand_in, blobs):
         compare(X, None, ["k-means"], seeds=1)
     table = compare(X, None, ["k-means", "pro-dsc"], seeds=3, n_clusters=3)
     assert table.metrics[:3] == ("neighbours", "silhouette", "stability")
-    good, bad = table.lines
+    good, bad = table.summaries
     for metric in ("neighbours", "silhouette", "stability"):
         assert good.mean(metric) > bad.mean(metric)
     assert good.mean("stability") == 100
@@ -93,7 +94,7 @@ def test_scores_without_labels_look_at_the_rows_that_were_labelled(monkeypatch, 
 
     monkeypatch.setattr(module, "run_trials", run)
     table = compare(tmp_path / "parts.npz", None, ["k-means"], seeds=2, n_clusters=3, tune=True)
-    assert table.lines[0].mean("neighbours") > 90
+    assert table.summaries[0].mean("neighbours") > 90
 
 
 def test_the_command_takes_parameters_of_methods(stand_in, blobs, tmp_path):
@@ -156,12 +157,11 @@ def test_grids_hold_values_that_their_methods_take(name):
 
 def test_unlabelled_scores_by_hand():
     X = np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1]], dtype=float)
-    scorer = Unlabelled(X)
-    scorer.neighbours = scorer.neighbours[:, :1]  # the nearest
-    assert scorer.neighbours_agree(np.array([0, 0, 1, 1])) == 100
-    assert scorer.neighbours_agree(np.array([0, 1, 0, 1])) == pytest.approx(100 * (0 - 0.5) / 0.5)
-    assert scorer.neighbours_agree(np.array([0, 0, 0, 1])) == pytest.approx(100 * (0.5 - 0.625) / 0.375)
-    assert scorer.neighbours_agree(np.zeros(4, dtype=int)) == 0, "one cluster tells nothing"
+    scorer = LabelFreeScorer(X, n_neighbors=1)
+    assert scorer.neighbour_agreement(np.array([0, 0, 1, 1])) == 100
+    assert scorer.neighbour_agreement(np.array([0, 1, 0, 1])) == pytest.approx(100 * (0 - 0.5) / 0.5)
+    assert scorer.neighbour_agreement(np.array([0, 0, 0, 1])) == pytest.approx(100 * (0.5 - 0.625) / 0.375)
+    assert scorer.neighbour_agreement(np.zeros(4, dtype=int)) == 0, "one cluster says nothing"
     assert scorer.silhouette(np.array([0, 0, 1, 1])) > 0.9
     assert np.isnan(scorer.silhouette(np.zeros(4, dtype=int)))
 
@@ -191,5 +191,5 @@ def test_the_command(stand_in, blobs, tmp_path):
 def test_a_real_comparison(blobs, tmp_path):
     X, y = blobs
     table = compare(X, y, ["k-means", "spectral"], seeds=2, limits=Limits(seconds=300), out=tmp_path)
-    assert all(not line.failures for line in table.lines)
-    assert table.lines[0].mean("ACC") > 95
+    assert all(not line.failures for line in table.summaries)
+    assert table.summaries[0].mean("ACC") > 95

@@ -12,21 +12,21 @@ from conftest import SMALL
 from prodsc import files
 from prodsc.bench import trials as module
 from prodsc.bench.summary import summarise, to_csv, to_markdown
-from prodsc.bench.trials import Limits, Outcome, Trial, finished, run_trials
+from prodsc.bench.trials import Limits, Outcome, Status, Trial, read_outcome, run_trials
 
 QUICK = Trial("digits", "pro-dsc", 0, SMALL | {"n_clusters": 10, "epochs": 2, "n_init": 1})
 
 
 def test_a_trial_gives_numbers_once(tmp_path):
     seen = []
-    watch = lambda number, trial, outcome: seen.append(outcome)  # noqa: E731
-    (first,) = run_trials([QUICK], tmp_path, watch=watch)
-    assert not first.failed
+    on_trial = lambda number, trial, outcome: seen.append(outcome)  # noqa: E731
+    (first,) = run_trials([QUICK], tmp_path, on_trial=on_trial)
+    assert first.status is Status.FINISHED
     assert 0 < first.numbers["ACC"] <= 100
     assert first.numbers["seconds"] > 0
     assert first.arrays["labels"].shape == (1797,)
     assert seen[0] is None
-    again = run_trials([QUICK], tmp_path, watch=watch)[0]
+    again = run_trials([QUICK], tmp_path, on_trial=on_trial)[0]
     assert again.numbers == first.numbers
     assert len(seen) == 3, "a finished trial must not begin again"
     left = {path.suffix for path in tmp_path.iterdir()}
@@ -39,14 +39,15 @@ def test_a_trial_gives_numbers_once(tmp_path):
 def test_a_limit_is_a_recorded_failure(tmp_path, limits, reason):
     slow = Trial("digits", "pro-dsc", 1, QUICK.parameters | {"epochs": 100_000})
     (outcome,) = run_trials([slow], tmp_path, limits=limits)
-    assert outcome.failed.startswith(reason)
+    assert outcome.status is Status.FAILED
+    assert outcome.reason.startswith(reason)
     assert outcome.numbers == {}
-    assert finished(slow, tmp_path).failed == outcome.failed
+    assert read_outcome(slow, tmp_path) == outcome
 
 
 def test_a_mistake_is_told_in_its_own_words(tmp_path):
     (outcome,) = run_trials([Trial("digits", "pro-dsc", 0, {"gama": 1})], tmp_path)
-    assert "did you mean 'gamma'?" in outcome.failed
+    assert "did you mean 'gamma'?" in outcome.reason
 
 
 def test_the_budget_stops_a_trial_which_then_goes_on(tmp_path):
@@ -56,9 +57,10 @@ def test_the_budget_stops_a_trial_which_then_goes_on(tmp_path):
         first, second = run_trials([long, QUICK], tmp_path, budget_seconds=seconds)
         if (tmp_path / f"{long.key}.safetensors").exists():
             break
-    assert first.failed.startswith("not finished: the budget")
-    assert second.failed.startswith("not run: the budget")
-    assert finished(long, tmp_path) is None
+    assert (first.status, second.status) == (Status.STOPPED, Status.NOT_RUN)
+    assert first.reason.startswith("not finished: the budget")
+    assert second.reason.startswith("not run: the budget")
+    assert read_outcome(long, tmp_path) is None
     assert (tmp_path / f"{long.key}.safetensors").exists()
 
 
@@ -77,13 +79,13 @@ def test_the_key_changes_with_everything_that_matters():
 @pytest.mark.parametrize("content", ["", "{}", '{"numbers": 3}', "[1]"])
 def test_a_damaged_result_is_run_again(tmp_path, content):
     (tmp_path / f"{QUICK.key}.json").write_text(content)
-    assert finished(QUICK, tmp_path) is None
+    assert read_outcome(QUICK, tmp_path) is None
 
 
 def test_a_trial_that_dies_says_how(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (outcome,) = run_trials([QUICK], tmp_path)
-    assert outcome.failed == "ended with code 1"
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "ended with code 1")
 
 
 @pytest.mark.parametrize("code", [143, 130])
@@ -93,8 +95,9 @@ def test_a_trial_stopped_from_outside_goes_on_later(tmp_path, monkeypatch, code)
     stopped.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(stopped))
     (outcome,) = run_trials([QUICK], tmp_path)
-    assert outcome.failed.startswith("not finished: stopped by a signal")
-    assert finished(QUICK, tmp_path) is None, "a failure would be for good"
+    assert outcome.status is Status.STOPPED
+    assert outcome.reason.startswith("not finished: stopped by a signal")
+    assert read_outcome(QUICK, tmp_path) is None, "a failure would be for good"
 
 
 def test_control_c_stops_the_child(tmp_path):
@@ -120,7 +123,9 @@ def test_control_c_stops_the_child(tmp_path):
 
 def outcomes(*values, failed=()):
     good = [Outcome(Trial("a", "m", seed), {"ACC": value, "seconds": 1.23456}) for seed, value in enumerate(values)]
-    return good + [Outcome(Trial("a", "m", 100 + i), failed=reason) for i, reason in enumerate(failed)]
+    return good + [
+        Outcome(Trial("a", "m", 100 + i), status=Status.FAILED, reason=reason) for i, reason in enumerate(failed)
+    ]
 
 
 def test_failures_are_counted_and_never_averaged_in():
@@ -141,6 +146,6 @@ def test_tables_escape_what_would_break_them():
 
 
 def test_numbers_that_are_not_finite_are_left_out(tmp_path):
-    module._write(QUICK, tmp_path, {"ACC": float("nan"), "NMI": 1.0})
-    assert finished(QUICK, tmp_path).numbers == {"NMI": 1.0}
+    module._record(QUICK, tmp_path, {"ACC": float("nan"), "NMI": 1.0})
+    assert read_outcome(QUICK, tmp_path).numbers == {"NMI": 1.0}
     assert files.read_json(tmp_path / f"{QUICK.key}.json")["numbers"]["ACC"] is None

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import prodsc.bench.tune as module
-from prodsc.bench.trials import _write, finished
+from prodsc.bench.label_free import BY_LABELS, BY_NEIGHBOURS
+from prodsc.bench.trials import Status, _record, read_outcome
 from prodsc.bench.tune import SEARCHED, settings, tune
-from prodsc.bench.unlabelled import BY_LABELS, BY_NEIGHBOURS
 from prodsc.cli import cli
 from prodsc.core.theory import gamma_safe
 from prodsc.errors import InputError, MissingExtraError, ParameterError
@@ -35,8 +35,8 @@ def ran(monkeypatch, blobs):
     def run(trials, folder, *, limits=None, budget_seconds=None):
         (trial,) = trials
         folder.mkdir(exist_ok=True)
-        if found := finished(trial, folder):
-            return [found]
+        if outcome := read_outcome(trial, folder):
+            return [outcome]
         if stop_at and len(done) == stop_at[0]:
             stop_at.clear()
             raise KeyboardInterrupt
@@ -45,11 +45,11 @@ def ran(monkeypatch, blobs):
         rng = np.random.default_rng(0)
         labels = np.where(rng.random(120) < off, rng.integers(0, 3, 120), blobs[1])
         if trial.parameters.get("eta", 0.25) > 0.28:
-            _write(trial, folder, {}, "out of time at 1 s")
+            _record(trial, folder, status=Status.FAILED, reason="out of time at 1 s")
         else:
             np.savez(folder / f"{trial.key}.npz", labels=labels)
-            _write(trial, folder, {"ACC": 100 - off, "seconds": 1.0}, has_arrays=True)
-        return [finished(trial, folder)]
+            _record(trial, folder, {"ACC": 100 - off, "seconds": 1.0}, has_arrays=True)
+        return [read_outcome(trial, folder)]
 
     monkeypatch.setattr(module, "run_trials", run)
     return done, stop_at
@@ -57,13 +57,13 @@ def ran(monkeypatch, blobs):
 
 def test_the_search_finds_a_good_setting_without_labels(ran, blobs) -> None:
     found = tune(blobs[0], n_clusters=3, trials=15)
-    first, *others = found.tried
-    assert (first.number, first.place) == (0, {})
+    first, *others = found.trials
+    assert (first.number, first.point) == (0, {})
     assert first.outcome.trial.parameters == {"n_clusters": 3}, "the first trial is the defaults"
-    assert all(tuple(sorted(one.place)) == tuple(sorted(SEARCHED)) for one in others)
+    assert all(tuple(sorted(one.point)) == tuple(sorted(SEARCHED)) for one in others)
     assert found.best.score > first.score
     assert found.by == BY_NEIGHBOURS
-    assert len({one.outcome.trial.key for one in found.tried}) == 15, "no setting is tried twice"
+    assert len({one.outcome.trial.key for one in found.trials}) == 15, "no setting is tried twice"
 
 
 def test_stopped_and_gone_on_it_is_the_same_search(ran, blobs, tmp_path: Path) -> None:
@@ -75,12 +75,12 @@ def test_stopped_and_gone_on_it_is_the_same_search(ran, blobs, tmp_path: Path) -
         tune(blobs[0], n_clusters=3, trials=6, out=tmp_path / "cut")
     assert len(done) == 3
     again = tune(blobs[0], n_clusters=3, trials=6, out=tmp_path / "cut")
-    assert [one.place for one in again.tried] == [one.place for one in whole.tried]
+    assert [one.point for one in again.trials] == [one.point for one in whole.trials]
     assert len(done) == 6, "what was done is not done again"
     more = tune(blobs[0], n_clusters=3, trials=8, out=tmp_path / "cut")
-    assert [one.place for one in more.tried][:6] == [one.place for one in whole.tried]
+    assert [one.point for one in more.trials][:6] == [one.point for one in whole.trials]
     other = tune(blobs[0], n_clusters=4, trials=2, out=tmp_path / "cut")
-    assert len(other.tried) == 2, "another question is another search"
+    assert len(other.trials) == 2, "another question is another search"
 
 
 def test_gamma_is_a_share_of_the_safe_bound() -> None:
@@ -96,7 +96,7 @@ def test_true_labels_only_when_they_are_asked_for(ran, blobs) -> None:
     X, y = blobs
     told = tune(X, y, n_clusters=3, trials=5, with_labels=True)
     assert told.by == BY_LABELS
-    assert told.best.score == max(one.outcome.numbers.get("ACC", 0) for one in told.tried)
+    assert told.best.score == max(one.outcome.numbers.get("ACC", 0) for one in told.trials)
     with pytest.raises(InputError, match="needs labels"):
         tune(X, n_clusters=3, trials=1, with_labels=True)
 

@@ -174,7 +174,7 @@ def test_the_card_of_other_methods_and_without_classes(tmp_path, blobs):
 
     model = make("k-means", n_clusters=3).fit(blobs[0])
     text = export.card(tmp_path / "k.md", model, blobs[0]).read_text()
-    assert "not measured" in text
+    assert "Not measured" in text
     assert "No classes are known" in text
     assert "KMeansClusterer" in text
     digits = {"data": {"file": "digits", "fingerprint": "f"}}
@@ -261,7 +261,8 @@ def test_names(run, tmp_path):
     for name in many:
         assert f"prodsc reproduce {name}" in sentence(prodsc("figure", name, run, "-o", tmp_path / "a.png"))
     assert "did you mean 'spectrum'?" in sentence(prodsc("figure", "spectrun", run, "-o", tmp_path / "a.png"))
-    with pytest.raises(ParameterError, match="is a table"):
+    assert "ablation is a table of the paper" in sentence(prodsc("figure", "ablation", run, "-o", tmp_path / "a.png"))
+    with pytest.raises(ParameterError, match="there is no figure 'ablation'"):
         export.figure("ablation", None, None)
     assert "figure needs -o" in sentence(prodsc("figure", "spectrum", run), code=2)
 
@@ -272,7 +273,7 @@ def test_figures_refuse_other_rows_and_other_methods(past):
     from prodsc import make
 
     model = make("k-means", n_clusters=3).fit(past.data.X)
-    with pytest.raises(InputError, match="learn a representation"):
+    with pytest.raises(ParameterError, match="can give a learned representation; KMeansClusterer cannot"):
         export.figure("spectrum", model, past.data.X)
     assert isinstance(past.model, PRODSC)
 

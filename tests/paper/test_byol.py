@@ -12,11 +12,11 @@ from prodsc.core import metrics
 from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.paper import byol
 from prodsc.paper.augment import Augmentation, Augmented, generator_of
-from prodsc.paper.byol import BYOL, Settings, Views, encode, pretrain
+from prodsc.paper.byol import BYOL, BYOLBatch, BYOLSettings, encode, pretrain
 from prodsc.paper.resnet import resnet18
 from prodsc.training import Callback
 
-SMALL = Settings(epochs=2, batch_size=16, hidden_size=12, projection_size=6)
+SMALL = BYOLSettings(epochs=2, batch_size=16, hidden_size=12, projection_size=6)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def small_network(seed=0):
 
 
 def test_the_defaults_are_the_published_ones():
-    assert Settings(epochs=1) == Settings(1, 256, 4096, 256, 0.05, 10.0, 0.9, 5e-4, 0.996)
+    assert BYOLSettings(epochs=1) == BYOLSettings(1, 256, 4096, 256, 0.05, 10.0, 0.9, 5e-4, 0.996)
     heads = byol.perceptron(8, 4096, 256)
     assert [type(part) for part in heads] == [nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Linear]
     assert (heads[0].out_features, heads[3].out_features) == (4096, 256)
@@ -71,7 +71,7 @@ def test_the_loss_is_the_distance_of_unit_rows_across_views():
 
 def test_no_gradient_reaches_the_target_and_every_online_weight_gets_one():
     network = small_network()
-    step = Views(network, torch.rand(4, 3, 16, 16), Augmentation(), (0, 0))
+    step = BYOLBatch(network, torch.rand(4, 3, 16, 16), Augmentation(), (0, 0))
     byol.prediction_loss(step).backward()
     assert all(p.grad is None for p in network.target.parameters())
     online = [*network.encoder.parameters(), *network.projector.parameters(), *network.predictor.parameters()]
@@ -80,7 +80,7 @@ def test_no_gradient_reaches_the_target_and_every_online_weight_gets_one():
 
 def test_views_are_a_function_of_their_key_and_differ():
     network, X = small_network(), torch.rand(4, 3, 16, 16)
-    (one, two), (same, _), (other, _) = (Views(network, X, Augmentation(), (0, t)).views for t in (1, 1, 2))
+    (one, two), (same, _), (other, _) = (BYOLBatch(network, X, Augmentation(), (0, t)).views for t in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.allclose(one, two)
     assert not torch.allclose(one, other)
@@ -130,7 +130,7 @@ def test_training_moves_the_target_once_a_step_before_other_callbacks_look(pictu
 
 def test_the_predictor_learns_ten_times_as_fast():
     network = small_network()
-    slow, fast = byol.build_optimizer(Settings(), network).param_groups
+    slow, fast = byol.build_optimizer(BYOLSettings(), network).param_groups
     assert (slow["lr"], fast["lr"]) == (0.05, 0.5)
     assert {(group["weight_decay"], group["momentum"]) for group in (slow, fast)} == {(5e-4, 0.9)}
     assert {id(p) for p in fast["params"]} == {id(p) for p in network.predictor.parameters()}
@@ -143,7 +143,7 @@ def test_pre_training_lowers_the_loss_and_leaves_the_callers_things_alone(pictur
     encoder = small_encoder()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     pixels, state = X.copy(), torch.random.get_rng_state()
-    found = pretrain(encoder, X, Settings(10, 30, 32, 16, target_momentum=0.9), seed=1)
+    found = pretrain(encoder, X, BYOLSettings(10, 30, 32, 16, target_momentum=0.9), seed=1)
     assert torch.equal(state, torch.random.get_rng_state())
     np.testing.assert_array_equal(X, pixels)
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
@@ -217,9 +217,9 @@ def test_a_checkpoint_is_of_one_run(pictures, tmp_path):
 def test_wrong_settings_and_images_are_one_sentence(pictures):
     X, _ = pictures
     with pytest.raises(ParameterError, match=r"batch_size must be at least 2, got 1"):
-        Settings(batch_size=1)
+        BYOLSettings(batch_size=1)
     with pytest.raises(ParameterError, match=r"target_momentum must be in \[0, 1\), got 1"):
-        Settings(target_momentum=1)
+        BYOLSettings(target_momentum=1)
     with pytest.raises(InputError, match="at least 2 images, got 1"):
         pretrain(small_encoder(), X[:1], SMALL)
     with pytest.raises(InputError, match="n x height x width"):

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import SHARED_DATA
 from prodsc.errors import InputError, ParameterError
-from prodsc.paper.published import COLUMNS, Published, parse, published, tables
+from prodsc.paper.published import COLUMNS, PublishedNumber, parse, published, tables
 from prodsc.runs import recipes
 
 PAPER = SHARED_DATA.parent / "paper" / "pro-dsc-iclr2025.tex"
@@ -278,5 +278,5 @@ def test_header_is_checked():
     with pytest.raises(InputError, match=r"mine.csv: the header must be table,number,.* got value,table"):
         parse("value,table\n", "mine.csv")
     assert parse(f"{','.join(COLUMNS)}\n{LINE}\n", "mine.csv") == (
-        Published("t", "1", "l", "orl", "k-means", "", "ACC", "%", 57.0, None, "run", ""),
+        PublishedNumber("t", "1", "l", "orl", "k-means", "", "ACC", "%", 57.0, None, "run", ""),
     )

@@ -5,17 +5,19 @@ import pytest
 from click.testing import CliRunner
 
 from conftest import SMALL
-from prodsc.bench.measures import MEASURES, aligned_rows
-from prodsc.bench.trials import Outcome, Trial
+from prodsc.bench.measures import scores
+from prodsc.bench.trials import Outcome, Status, Trial, find_measure
 from prodsc.cli import cli
 from prodsc.errors import ParameterError
 from prodsc.estimators.parameters import check_parameters
 from prodsc.paper import plans as paper
 from prodsc.paper import reproduce
-from prodsc.paper.drawings import DRAWINGS
+from prodsc.paper.figures_of_trials import FIGURES
+from prodsc.paper.measures import sphere
 from prodsc.paper.plans import EXPERIMENT_BY_NAME, EXPERIMENTS, make_plan
 from prodsc.paper.published import published, tables
 from prodsc.registry import make
+from prodsc.report.theory_figures import aligned_rows
 
 TINY = SMALL | {"n_clusters": 10, "epochs": 6, "warmup_steps": 5, "n_init": 1, "batch_size": 256}
 
@@ -41,15 +43,15 @@ def test_tables_are_of_the_papers_data_and_metrics(name):
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda e: e.name)
 def test_every_plan_holds_trials_that_could_run(experiment):
     """Methods, parameters and measures exist and obey their rules, for the paper's data and for ours."""
-    for dataset in (*experiment.datasets, *experiment.instead):
-        trials = experiment.plan(dataset, 0)
+    for dataset in (*experiment.datasets, *experiment.substitutes):
+        trials = experiment.trials(dataset, 0)
         assert trials
         for trial in trials:
-            assert trial.measure in MEASURES
+            assert callable(find_measure(trial.measure))
             if trial.method != "none":  # features as they are
                 model = make(trial.method, **trial.parameters)
                 check_parameters(model.get_params(deep=False), trial.method)
-    assert experiment.draw is None or experiment.draw in DRAWINGS
+    assert experiment.figure is None or experiment.figure in FIGURES
 
 
 def test_a_missing_data_set_is_named_and_data_at_hand_run_instead():
@@ -69,7 +71,7 @@ def test_unknown_names_get_a_suggestion():
 
 
 def result_for(name, outcomes, missing=None):
-    plan = paper.Plan(EXPERIMENT_BY_NAME[name], [o.trial for o in outcomes], missing or {})
+    plan = paper.ExperimentPlan(EXPERIMENT_BY_NAME[name], [o.trial for o in outcomes], missing or {})
     return reproduce.Reproduction(plan, outcomes, None)
 
 
@@ -86,7 +88,7 @@ def test_ours_stands_beside_the_published_number():
 
 
 def test_a_published_number_never_stands_in_for_ours():
-    failed = [Outcome(Trial("orl", "pro-dsc", 0), failed="out of time at 1 s")]
+    failed = [Outcome(Trial("orl", "pro-dsc", 0), status=Status.FAILED, reason="out of time at 1 s")]
     result = result_for("faces-objects", failed, {"eyaleb": "eyaleb is not here; put it there."})
     for row in result.against_paper():
         assert row.ours is None
@@ -110,7 +112,7 @@ def test_variants_and_clusterers_find_their_published_number():
     assert rows["k-means (features=pro-dsc)", "ACC"].published is not None
     assert rows["ensc (features=pro-dsc)", "ACC"].published is not None
     assert rows["spectral (features=pro-dsc)", "ACC"].ours is None
-    terms = [trial.variant for trial in EXPERIMENT_BY_NAME["ablation"].plan("cifar10", 0)]
+    terms = [trial.variant for trial in EXPERIMENT_BY_NAME["ablation"].trials("cifar10", 0)]
     runs = [Outcome(Trial("cifar10", "pro-dsc", 0, variant=v), {"ACC": 50.0, "NMI": 50.0}) for v in terms]
     found = [r.published for r in result_for("ablation", runs).against_paper()]
     assert sum(value is not None for value in found) == len(found), "every row of the ablation has its number"
@@ -118,12 +120,12 @@ def test_variants_and_clusterers_find_their_published_number():
 
 # ---- measures and drawings, on a small real fit ----------------------------------------------------------------------
 
-TRIALS = {
-    "meters": Trial("digits", "pro-dsc", 0, TINY, measure="meters"),
-    "representation": Trial("digits", "pro-dsc", 0, TINY, measure="representation", rows=600),
-    "curves": Trial("digits", "pro-dsc", 0, TINY, measure="curves", options={"every": 2}, rows=600),
-    "error": Trial("digits", "pro-dsc", 0, TINY, measure="error", rows=600),
-    "cost": Trial("digits", "pro-dsc", 0, TINY, measure="cost", rows=600),
+MEASURED = {
+    "meters": {},
+    "representation": {"rows": 600},
+    "learning_curves": {"rows": 600, "options": {"every": 2}},
+    "self_expression": {"rows": 600},
+    "cost": {"rows": 600},
 }
 
 
@@ -132,8 +134,9 @@ def measured(tmp_path_factory):
     """Each measure once: numbers and arrays as an Outcome would hold them."""
     folder = tmp_path_factory.mktemp("trials")
     found = {}
-    for name, trial in TRIALS.items():
-        result = MEASURES[name](trial, folder / f"{name}.safetensors")
+    for name, more in MEASURED.items():
+        trial = Trial("digits", "pro-dsc", 0, TINY, measure=f"prodsc.paper.measures:{name}", **more)
+        result = find_measure(trial.measure)(trial, folder / f"{name}.safetensors")
         outcome = Outcome(trial, result.numbers)
         outcome.__dict__["arrays"] = result.arrays
         found[name] = outcome
@@ -142,7 +145,7 @@ def measured(tmp_path_factory):
 
 def test_measures_give_the_numbers_that_tables_show(measured):
     for experiment in EXPERIMENTS:
-        measure = experiment.plan(experiment.datasets[0], 0)[-1].measure
+        measure = experiment.trials(experiment.datasets[0], 0)[-1].measure.partition(":")[2]
         if measure in measured:
             missing = set(experiment.metrics) - set(measured[measure].numbers)
             assert not missing, f"{experiment.name} shows {missing}, which its measure does not give"
@@ -153,9 +156,7 @@ def test_seeds_share_an_affinity_and_say_so(tmp_path):
     np.save(tmp_path / "rows.npy", rng.standard_normal((40, 6)))
     shared = {"options": {"affinity": "shared"}}
     first, second = (
-        MEASURES["scores"](
-            Trial(str(tmp_path / "rows.npy"), "ssc-omp", seed, {"n_clusters": 2}, **shared), tmp_path / "c"
-        )
+        scores(Trial(str(tmp_path / "rows.npy"), "ssc-omp", seed, {"n_clusters": 2}, **shared), tmp_path / "c")
         for seed in (0, 1)
     )
     assert len(list(tmp_path.glob("*.affinity.safetensors"))) == 1
@@ -167,11 +168,12 @@ def test_seeds_share_an_affinity_and_say_so(tmp_path):
     ("drawing", "measure"),
     [
         ("alignment", "meters"), ("csc", "meters"), ("orthogonal", "representation"), ("tsne", "representation"),
-        ("singular_values", "representation"), ("water_filling", "representation"), ("learning_curves", "curves"),
+        ("singular_values", "representation"), ("water_filling", "representation"),
+        ("learning_curves", "learning_curves"),
     ],
 )  # fmt: skip
 def test_figures_are_drawn_from_outcomes(measured, drawing, measure):
-    for name, figure in DRAWINGS[drawing]([measured[measure]]):
+    for name, figure in FIGURES[drawing]([measured[measure]]):
         assert name
         figure.canvas.draw()
         assert figure.get_label().endswith(".")
@@ -185,7 +187,7 @@ def test_grids_are_drawn_with_holes_for_failures(measured):
     phase = [cell(v, ACC=50.0, SRE=60.0, lambda_max=1.3) for v in cells[:-1]]
     sensitivity = [cell(t.variant, ACC=50.0) for t in paper._sensitivity("cifar10-efflite0", 0)]
     for drawing, outcomes in (("phase", phase), ("sensitivity", sensitivity)):
-        ((_, figure),) = DRAWINGS[drawing](outcomes)
+        ((_, figure),) = FIGURES[drawing](outcomes)
         figure.canvas.draw()
 
 
@@ -193,14 +195,14 @@ def test_the_synthetic_figure(tmp_path):
     quick = paper.ON_SPHERE | {"n_clusters": 2, "epochs": 3, "batch_size": 200}
     found = []
     for method in ("sedsc", "pro-dsc"):
-        trial = Trial("synthetic-pole", method, 0, quick | {"gamma": 0.5}, "gamma=1" * (method == "sedsc"), "sphere")
-        result = MEASURES["sphere"](trial, tmp_path / method)
+        trial = Trial("synthetic-pole", method, 0, quick | {"gamma": 0.5}, "gamma=1" * (method == "sedsc"))
+        result = sphere(trial, tmp_path / method)
         outcome = Outcome(trial, result.numbers)
         outcome.__dict__["arrays"] = result.arrays
         assert 0 <= result.numbers["angle"] <= 90
         assert 1 <= result.numbers["effective_rank"] <= 3
         found.append(outcome)
-    ((_, figure),) = DRAWINGS["synthetic"](found)
+    ((_, figure),) = FIGURES["synthetic"](found)
     figure.canvas.draw()
 
 
@@ -211,7 +213,7 @@ def test_the_images_of_a_subspace():
     assert rows.shape == (1, 2, 2)
     outcome = Outcome(Trial("x", "pro-dsc", 0))
     outcome.__dict__["arrays"] = {"images": np.zeros((2, 8, 8, 5, 5), dtype=np.uint8)}
-    ((_, figure),) = DRAWINGS["subspaces"]([outcome])
+    ((_, figure),) = FIGURES["subspaces"]([outcome])
     figure.canvas.draw()
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from prodsc.errors import OutputError
-from prodsc.report.page import DPI, Table, render_page, write_page
+from prodsc.report.page import DPI, PageTable, render_page, write_page
 from prodsc.report.style import COLOURS, HEAT
 
 EVIL = """"'><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}&amp;"""
@@ -44,7 +44,7 @@ def full_page(word="plain"):
     return render_page(
         title=word,
         facts={word: word},
-        tables=[Table(word, (word, word), ((word, word),))],
+        tables=[PageTable(word, (word, word), ((word, word),))],
         figures=[(picture(label=word), word, word), (picture(), word, word)],
     )
 
@@ -132,4 +132,4 @@ def test_a_failure_leaves_the_old_page(tmp_path, monkeypatch):
 
 def test_a_table_has_a_cell_for_every_column():
     with pytest.raises(ValueError, match="row 1 has 1 cells for 2 columns"):
-        Table("scores", ("method", "ACC"), (("a", "1"), ("b",)))
+        PageTable("scores", ("method", "ACC"), (("a", "1"), ("b",)))

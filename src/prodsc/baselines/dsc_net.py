@@ -151,8 +151,9 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
             parts = [self.network_.autoencoder.encode(part.to(self.device_)) for part in rows.chunks()]
         return torch.cat(parts).cpu().numpy()
 
-    def coefficients(self) -> np.ndarray:
-        """C, N x N for the rows of the fit: column j expresses row j."""
+    @property
+    def coefficients_(self) -> np.ndarray:
+        """C, n x n for the training rows: column j expresses row j."""
         check_is_fitted(self)
         return self.network_.C.detach().cpu().numpy()
 

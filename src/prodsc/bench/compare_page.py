@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from prodsc.report import _parts as parts
+from prodsc.bench.label_free import BY_LABELS
+from prodsc.bench.provenance import provenance_section
+from prodsc.report import drawing
 from prodsc.report.figures import WIDTH
-from prodsc.report.page import Picture, Section, Table, component, write_page
+from prodsc.report.page import PageFigure, PageSection, PageTable, write_page
 from prodsc.report.style import COLOURS, style
 
 if TYPE_CHECKING:
@@ -16,45 +18,44 @@ if TYPE_CHECKING:
 
 
 def write_compare_page(path: Path, title: str, table: "ComparisonTable", command: str = "") -> None:
-    from prodsc.system import machine, versions
-
-    runs = sum(line.runs for line in table.lines)
-    failed = runs - sum(len(line.values.get("seconds", ())) for line in table.lines)
-    facts = {"methods": str(len(table.lines)), "runs": str(runs), "failed": str(failed)}
+    """Write the page; `command` is shown so that a reader can repeat it."""
+    runs = sum(summary.runs for summary in table.summaries)
+    failed = runs - sum(len(summary.values.get("seconds", ())) for summary in table.summaries)
+    facts = {"methods": str(len(table.summaries)), "runs": str(runs), "failed": str(failed)}
     if table.by:
         facts["tuned by"] = table.by
-    pictures = [
-        Picture(bars(table, metric), f"{metric}: {words}", "One bar per method, mean over seeds; the line is the std.")
-        for metric, words in ((table.metrics[0], "higher is better"), ("seconds", "shorter is faster"))
-        if any(line.values.get(metric) for line in table.lines)
+    charts = [
+        PageFigure(
+            bars(table, metric), f"{metric}: {hint}", "One bar per method, mean over seeds; the line is the std."
+        )
+        for metric, hint in ((table.metrics[0], "higher is better"), ("seconds", "shorter is faster"))
+        if any(summary.values.get(metric) for summary in table.summaries)
     ]
-    honest = "Labels score the results and are not used to find them."
-    if "with the true labels" in table.by:
-        honest = "Parameters were chosen with the true labels: an upper limit, not a result."
-    lead = f"Every run has a process of its own and the same rows. {honest}"
-    main = Table("Mean ± std over seeds", table.heads(), table.rows())
-    sections = [Section("scores", "Scores", lead, [main, *pictures])]
-    names, cells = table.agreements()
+    use_of_labels = "Labels score the results and are not used to find them."
+    if table.by == BY_LABELS:
+        use_of_labels = "Parameters were chosen with the true labels: an upper limit, not a result."
+    lead = f"Every run has a process of its own and the same rows. {use_of_labels}"
+    scores = PageTable("Mean ± std over seeds", table.header(), table.rows())
+    sections = [PageSection("scores", "Scores", lead, [scores, *charts])]
+    names, cells = table.agreement_table()
     if len(names) > 1:
         lead = "NMI of the labels of two methods, in percent, mean over seeds: 100 when they found the same groups."
-        content = [Table("Pairs of methods", ["", *names], cells)]
-        sections.append(Section("agree", "Do methods agree?", lead, content))
+        pairs = PageTable("Pairs of methods", ["", *names], cells)
+        sections.append(PageSection("agree", "Do methods agree?", lead, [pairs]))
     if table.chosen:
         lead = f"Chosen among the grids of the paper by {table.by}."
-        found = [[name, ", ".join(f"{p} = {v}" for p, v in values.items())] for name, values in table.chosen.items()]
-        content = [Table("Parameters that were chosen", ["method", "parameters"], found)]
-        sections.append(Section("chosen", "Tuning", lead, content))
-    here = {name: str(value) for name, value in machine().items()}
-    made = component("made", command, [("Machine", here, True), ("Versions", versions(), False)])
-    sections.append(Section("made", "How it was made", "Given again, the command goes on where it was.", [made]))
+        rows = [[name, ", ".join(f"{p} = {v}" for p, v in values.items())] for name, values in table.chosen.items()]
+        chosen = PageTable("Parameters that were chosen", ["method", "parameters"], rows)
+        sections.append(PageSection("chosen", "Tuning", lead, [chosen]))
+    sections.append(provenance_section(command))
     write_page(path, title=title, facts=facts, sections=sections)
 
 
 def bars(table: "ComparisonTable", metric: str) -> Figure:
-    """Methods from best to worst; a method that never finished has no bar."""
-    done = [line for line in table.lines if line.values.get(metric)]
-    means = np.array([line.mean(metric) for line in done], dtype=float)
-    stds = np.array([line.std(metric) for line in done], dtype=float)
+    """Methods from best to worst; a method without a finished run has no bar."""
+    done = [summary for summary in table.summaries if summary.values.get(metric)]
+    means = np.array([summary.mean(metric) for summary in done], dtype=float)
+    stds = np.array([summary.std(metric) for summary in done], dtype=float)
     order = np.argsort(means if metric != "seconds" else -means)
     with style():
         figure = Figure(figsize=(WIDTH, 0.9 + 0.33 * len(done)), layout="constrained")
@@ -67,7 +68,7 @@ def bars(table: "ComparisonTable", metric: str) -> Figure:
         axes.margins(x=0.2)
         if metric == "seconds" and means.max() > 50 * max(means.min(), 1e-3):
             axes.set(xscale="log", xlim=(max(means.min() / 2, 1e-3), means.max() * 4))
-        figure.suptitle(parts.wrapped(f"Methods by {metric}"))
+        figure.suptitle(drawing.wrapped(f"Methods by {metric}"))
         best = done[order[-1]]
         figure.set_label(f"Bar chart of {metric}; best: {best.method} with {best.cell(metric)}.")
     return figure

@@ -1,4 +1,4 @@
-"""Outcomes of many trials as one table: mean and std over seeds, failures counted and shown, never averaged in."""
+"""Outcomes of many trials as one table: mean and std over seeds; failures are counted and shown, never averaged in."""
 
 import csv
 import io
@@ -7,29 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prodsc.bench.trials import Outcome, missing_reasons
-
-DIGITS = {"ACC": 1, "NMI": 1, "ARI": 1, "SRE": 1}  # after the point; other numbers get four digits in all
+from prodsc.bench.trials import Outcome, failure_reasons
 
 
 @dataclass(frozen=True)
-class Line:
-    """One method (and variant) on one data set."""
+class MethodSummary:
+    """One method (and variant) on one data set over all seeds."""
 
     dataset: str
     method: str
     variant: str
-    values: dict[str, list[float]]  # metric -> one value per seed that succeeded
+    values: dict[str, list[float]]  # metric -> one value per seed that finished
     runs: int
     failures: tuple[str, ...] = ()
 
     def mean(self, metric: str) -> float | None:
-        found = self.values.get(metric)
-        return float(np.mean(found)) if found else None
+        values = self.values.get(metric)
+        return float(np.mean(values)) if values else None
 
     def std(self, metric: str) -> float | None:
-        found = self.values.get(metric)
-        return float(np.std(found)) if found else None
+        values = self.values.get(metric)
+        return float(np.std(values)) if values else None
 
     @property
     def name(self) -> str:
@@ -40,27 +38,39 @@ class Line:
         mean, std = self.mean(metric), self.std(metric)
         if mean is None or std is None:
             return "-"
-        shown = _number(mean, metric)
-        return shown if len(self.values[metric]) == 1 else f"{shown} ± {_number(std, metric)}"
+        text = _format_number(mean, metric)
+        return text if len(self.values[metric]) == 1 else f"{text} ± {_format_number(std, metric)}"
 
 
-def summarise(outcomes: Sequence[Outcome]) -> list[Line]:
-    """One line per data set, method and variant, in the order they were first tried."""
+def summarise(outcomes: Sequence[Outcome]) -> list[MethodSummary]:
+    """Group outcomes by data set, method and variant.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Of any trials.
+
+    Returns
+    -------
+    list of MethodSummary
+        In the order the groups were first tried.
+    """
     groups: dict[tuple[str, str, str], list[Outcome]] = {}
     for outcome in outcomes:
         trial = outcome.trial
         groups.setdefault((trial.dataset, trial.method, trial.variant), []).append(outcome)
-    lines = []
+    summaries = []
     for (dataset, method, variant), runs in groups.items():
         values: dict[str, list[float]] = {}
         for run in runs:
             for metric, value in run.numbers.items():
                 values.setdefault(metric, []).append(value)
-        lines.append(Line(dataset, method, variant, values, len(runs), tuple(missing_reasons(runs))))
-    return lines
+        summaries.append(MethodSummary(dataset, method, variant, values, len(runs), tuple(failure_reasons(runs))))
+    return summaries
 
 
 def to_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table as CSV; None is an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -69,11 +79,13 @@ def to_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def to_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def _number(value: float, metric: str) -> str:
-    digits = next((n for name, n in DIGITS.items() if metric.endswith(name)), None)
-    return f"{value:.{digits}f}" if digits is not None else f"{value:.4g}"
+def _format_number(value: float, metric: str) -> str:
+    """One digit after the point for percentages, four digits in all for other numbers."""
+    percentage = metric.endswith(("ACC", "NMI", "ARI", "SRE"))
+    return f"{value:.1f}" if percentage else f"{value:.4g}"

@@ -1,10 +1,11 @@
-"""A trial: one method on one data set with one seed, in a process of its own, its result a file that is there or not.
+"""A trial: one method on one data set with one seed, fitted in a process of its own; its result is a file.
 
-Trials are what `compare` and `reproduce` are made of. A folder of trials can be stopped at any moment and gone on with:
-a finished trial is not run again, and one that was stopped goes on from its checkpoint.
+`compare`, `tune` and `reproduce` run lists of trials. A list can be stopped at any moment and continued: a finished
+trial is not run again, and a stopped one continues from its checkpoint.
 """
 
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,51 +32,73 @@ if TYPE_CHECKING:
 else:
     psutil = OptionalModule("psutil", extra="bench", caller="running trials")
 
-LOOK = 0.2  # seconds between looks at a running trial
-PATIENCE = 30.0  # seconds that a trial which is told to stop may take for its checkpoint
-STOPPED = (
-    -signal.SIGINT,
-    -signal.SIGTERM,
-    128 + signal.SIGINT,
-    128 + signal.SIGTERM,
-)  # exit codes of a trial told to end
+# Exit codes of a child process that a signal stopped: as the system reports them, and as the child itself exits.
+STOP_CODES = tuple(code for s in (signal.SIGINT, signal.SIGTERM) for code in (-s, 128 + s))
 
 
 @dataclass(frozen=True)
 class Trial:
+    """Everything the result of one run depends on."""
+
     dataset: str  # a name or a path, as `load_dataset` takes it
     method: str  # its name on the command line
     seed: int
     parameters: dict[str, Any] = field(default_factory=dict)  # of the method, beyond its defaults
-    variant: str = ""  # how a table tells trials of one method apart
-    measure: str = "scores"  # which function of measures.py makes the numbers
-    options: dict[str, Any] = field(default_factory=dict)  # for it
-    rows: int | None = None  # at most so many training rows, a fixed random sample
+    variant: str = ""  # distinguishes trials of one method in a table
+    measure: str = "prodsc.bench.measures:scores"  # module:function that fits and measures
+    options: dict[str, Any] = field(default_factory=dict)  # for that function
+    rows: int | None = None  # fit at most so many rows, a fixed random sample
 
     @cached_property
     def key(self) -> str:
         """A readable file name that changes with everything the result depends on."""
-        words = [Path(self.dataset).stem, self.method, self.variant, self.measure, f"seed{self.seed}"]
-        name = "_".join(re.sub(r"[^A-Za-z0-9.=+-]+", "-", word) for word in words if word)
+        function = self.measure.partition(":")[2]
+        names = [Path(self.dataset).stem, self.method, self.variant, function, f"seed{self.seed}"]
+        name = "_".join(re.sub(r"[^A-Za-z0-9.=+-]+", "-", part) for part in names if part)
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:10]
         return f"{name[:100]}_{digest}"
 
 
+@dataclass
+class Measured:
+    """What the function of a trial returns."""
+
+    numbers: dict[str, float]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # for figures
+    notes: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Limits:
+    """The most that one trial may use; None: no limit."""
+
     seconds: float | None = None
     memory_mb: float | None = None
 
 
+class Status(StrEnum):
+    """How a trial ended."""
+
+    FINISHED = "finished"
+    FAILED = "failed"  # recorded: the next call does not run it again
+    STOPPED = "stopped"  # the next call continues it
+    NOT_RUN = "not run"  # the next call runs it
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial: numbers, or the reason why there are none."""
+    """The numbers of a trial, or the reason why there are none."""
 
     trial: Trial
     numbers: dict[str, float] = field(default_factory=dict)
-    failed: str = ""
+    status: Status = Status.FINISHED
+    reason: str = ""  # of every status but FINISHED
     arrays_path: Path | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        return self.status is Status.FINISHED
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -84,44 +108,69 @@ class Outcome:
             return dict(content)
 
 
+TrialCallback = Callable[[int, Trial, Outcome | None], None]  # number, trial, and its outcome once it has ended
+
+
+def ignore(number: int, trial: Trial, outcome: Any) -> None:
+    """The callback that does nothing."""
+
+
 def run_trials(
     trials: Sequence[Trial],
     folder: Path,
     *,
     limits: Limits | None = None,
     budget_seconds: float | None = None,
-    watch: Callable[[int, Trial, Outcome | None], None] = lambda number, trial, outcome: None,
+    on_trial: TrialCallback = ignore,
 ) -> list[Outcome]:
-    """Run what is not done yet, one after the other; `watch` is told when a trial begins and how it ended.
+    """Run the trials that have no result yet, one after the other.
 
-    When the budget is used up the trial at work is stopped, to be gone on with by the next call.
+    Parameters
+    ----------
+    trials : sequence of Trial
+        What to run.
+    folder : Path
+        Where results and checkpoints are kept.
+    limits : Limits, optional
+        Time and memory of one trial; a trial that exceeds them has failed.
+    budget_seconds : float, optional
+        Time of this call. When it is used up, the running trial is stopped; the next call continues it.
+    on_trial : callable(number, trial, outcome), optional
+        Called when a trial starts (outcome None) and when it has ended.
+
+    Returns
+    -------
+    list of Outcome
+        One for each trial, in their order.
     """
     limits = limits or Limits()
     folder.mkdir(parents=True, exist_ok=True)
-    began, outcomes = time.monotonic(), []
+    start, outcomes = time.monotonic(), []
     for number, trial in enumerate(trials):
-        outcome = finished(trial, folder)
+        outcome = read_outcome(trial, folder)
         if outcome is None:
-            left = None if budget_seconds is None else budget_seconds - (time.monotonic() - began)
+            left = None if budget_seconds is None else budget_seconds - (time.monotonic() - start)
             if left is not None and left <= 0:
-                outcomes.append(Outcome(trial, failed="not run: the budget was used up; run the command again"))
+                reason = "not run: the budget was used up; run the command again"
+                outcomes.append(Outcome(trial, status=Status.NOT_RUN, reason=reason))
                 continue
-            watch(number, trial, None)
+            on_trial(number, trial, None)
             outcome = run_in_process(trial, folder, limits, left)
-        watch(number, trial, outcome)
+        on_trial(number, trial, outcome)
         outcomes.append(outcome)
     return outcomes
 
 
-def finished(trial: Trial, folder: Path) -> Outcome | None:
-    """The result in the folder; None when it is not there (or was cut, or is not ours)."""
+def read_outcome(trial: Trial, folder: Path) -> Outcome | None:
+    """The recorded result of a trial; None when there is none, or when its file is damaged."""
     try:
         content = files.read_json(folder / f"{trial.key}.json")
         arrays = folder / f"{trial.key}.npz"
         return Outcome(
             trial,
             {name: float(value) for name, value in content["numbers"].items() if value is not None},
-            content["failed"],
+            Status(content["status"]),
+            content["reason"],
             arrays if content["has_arrays"] else None,
             tuple(content["notes"]),
         )
@@ -130,113 +179,139 @@ def finished(trial: Trial, folder: Path) -> Outcome | None:
 
 
 def run_in_process(trial: Trial, folder: Path, limits: Limits, budget_seconds: float | None) -> Outcome:
+    """Run one trial in a child process, and record a failure."""
     request = folder / f"{trial.key}.request.json"
     files.write_json(request, asdict(trial))
     log = folder / f"{trial.key}.log"
-    began = time.monotonic()
     with log.open("w", encoding="utf-8") as output:
         process = psutil.Popen(
             [sys.executable, "-W", "ignore::RuntimeWarning:runpy", "-m", "prodsc.bench.trials", str(request)],
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches us alone; we tell the child in our own words
+            start_new_session=True,  # Ctrl-C reaches the parent only, which then stops the child
         )
-        peak, reason = 0.0, ""
         try:
-            while process.poll() is None:
-                time.sleep(LOOK)
-                with suppress(psutil.Error):
-                    peak = max(peak, process.memory_info().rss / 2**20)
-                spent = time.monotonic() - began
-                if limits.memory_mb is not None and peak > limits.memory_mb:
-                    reason = f"out of memory at {peak / 1024:.1f} GB (limit {limits.memory_mb / 1024:.1f} GB)"
-                    process.kill()
-                elif limits.seconds is not None and spent > limits.seconds:
-                    reason = f"out of time at {spent:.0f} s"
-                    process.kill()
-                elif budget_seconds is not None and spent > budget_seconds:
-                    reason = "not finished: the budget was used up; run the command again to go on"
-                    _stop(process)
+            stopped = _wait(process, limits, budget_seconds)
         except BaseException:
-            _stop(process)
+            _terminate(process)
             raise
     request.unlink(missing_ok=True)
-    outcome = finished(trial, folder)
+    outcome = read_outcome(trial, folder)
     if outcome is not None:
         log.unlink(missing_ok=True)
         return outcome
-    if not reason:
-        with suppress(OSError):
-            last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-        said = f": {last[0]}" if last else ""
-        code = process.returncode
-        reason = f"ended with code {code}{said}"
-        if code == -getattr(signal, "SIGKILL", 9):  # Windows has none
-            reason = "killed, most likely out of memory"
-        elif code in STOPPED:
-            reason = "not finished: stopped by a signal; run again to go on"
-    if not reason.startswith("not finished"):
-        _write(trial, folder, {}, reason)
+    status, reason = stopped or _why_it_died(process.returncode, log)
+    if status is Status.FAILED:
+        _record(trial, folder, status=status, reason=reason)
         (folder / f"{trial.key}.safetensors").unlink(missing_ok=True)
-    return Outcome(trial, failed=reason)
+    return Outcome(trial, status=status, reason=reason)
 
 
-def _stop(process: "psutil.Popen") -> None:
-    """Ask, so that a checkpoint is written; then insist."""
+def _wait(
+    process: "psutil.Popen", limits: Limits, budget_seconds: float | None, poll_seconds: float = 0.2
+) -> tuple[Status, str] | None:
+    """Wait for the end of a process; when a limit is exceeded, end it and say so."""
+    start, peak, ended = time.monotonic(), 0.0, None
+    while process.poll() is None:
+        time.sleep(poll_seconds)
+        with suppress(psutil.Error):
+            peak = max(peak, process.memory_info().rss / 2**20)
+        spent = time.monotonic() - start
+        if limits.memory_mb is not None and peak > limits.memory_mb:
+            limit = f"limit {limits.memory_mb / 1024:.1f} GB"
+            ended = Status.FAILED, f"out of memory at {peak / 1024:.1f} GB ({limit})"
+            process.kill()
+        elif limits.seconds is not None and spent > limits.seconds:
+            ended = Status.FAILED, f"out of time at {spent:.0f} s"
+            process.kill()
+        elif budget_seconds is not None and spent > budget_seconds:
+            ended = Status.STOPPED, "not finished: the budget was used up; run the command again to continue"
+            _terminate(process)
+    return ended
+
+
+def _why_it_died(code: int, log: Path) -> tuple[Status, str]:
+    """The status and reason of a process that ended without a result."""
+    if code in STOP_CODES:
+        return Status.STOPPED, "not finished: stopped by a signal; run again to continue"
+    if code == -getattr(signal, "SIGKILL", 9):
+        return Status.FAILED, "killed, most likely out of memory"
+    last: list[str] = []
+    with suppress(OSError):
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+    return Status.FAILED, f"ended with code {code}{f': {last[0]}' if last else ''}"
+
+
+def _terminate(process: "psutil.Popen", patience_seconds: float = 30.0) -> None:
+    """Ask a process to end, so that it can write its checkpoint; kill it when it takes too long."""
     with suppress(psutil.Error):
         process.terminate()
         try:
-            process.wait(PATIENCE)
+            process.wait(patience_seconds)
         except psutil.TimeoutExpired:
             process.kill()
             process.wait()
 
 
-def _write(trial: Trial, folder: Path, numbers: dict[str, float], failed: str = "", **also: Any) -> None:
-    plain = {name: float(value) if np.isfinite(value) else None for name, value in numbers.items()}
-    content = {"trial": asdict(trial), "numbers": plain, "failed": failed, "has_arrays": False, "notes": []} | also
-    files.write_json(folder / f"{trial.key}.json", content)
+def _record(
+    trial: Trial,
+    folder: Path,
+    numbers: dict[str, float] | None = None,
+    *,
+    status: Status = Status.FINISHED,
+    reason: str = "",
+    has_arrays: bool = False,
+    notes: Sequence[str] = (),
+) -> None:
+    """Write the result file."""
+    plain = {name: float(value) if np.isfinite(value) else None for name, value in (numbers or {}).items()}
+    content = {"trial": asdict(trial), "numbers": plain, "status": status, "reason": reason}
+    files.write_json(folder / f"{trial.key}.json", content | {"has_arrays": has_arrays, "notes": list(notes)})
 
 
-def work(request: Path) -> None:
-    """The child: measure, write arrays, then the result; a failure that can be told is a result too."""
-    from prodsc.bench.measures import MEASURES
+def find_measure(name: str) -> Callable[[Trial, Path], Measured]:
+    """The function that a trial names as "module:function"."""
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
 
+
+def run_child(request: Path) -> None:
+    """Run the trial of a request file in this process, and write its result; an expected error is a result too."""
     trial = Trial(**files.read_json(request))
     folder = request.parent
     checkpoint = folder / f"{trial.key}.safetensors"
     try:
-        measured = MEASURES[trial.measure](trial, checkpoint)
+        measured = find_measure(trial.measure)(trial, checkpoint)
     except ProdscError as error:
-        _write(trial, folder, {}, str(error))
+        _record(trial, folder, status=Status.FAILED, reason=str(error))
         return
     except MemoryError:
-        _write(trial, folder, {}, "out of memory")
+        _record(trial, folder, status=Status.FAILED, reason="out of memory")
         return
     if measured.arrays:
         with files.atomic(folder / f"{trial.key}.npz") as part, part.open("wb") as file:
             np.savez_compressed(file, **measured.arrays)  # type: ignore[arg-type]
     notes = list(dict.fromkeys(measured.notes))
-    _write(trial, folder, measured.numbers, has_arrays=bool(measured.arrays), notes=notes)
+    _record(trial, folder, measured.numbers, has_arrays=bool(measured.arrays), notes=notes)
     checkpoint.unlink(missing_ok=True)
 
 
-def missing_reasons(outcomes: Iterable[Outcome]) -> list[str]:
+def failure_reasons(outcomes: Iterable[Outcome]) -> list[str]:
     """'failed 2/5: out of time at 60 s', one for each reason."""
-    all_of = list(outcomes)
+    everything = list(outcomes)
     counts: dict[str, int] = {}
-    for outcome in all_of:
-        if outcome.failed:
-            counts[outcome.failed] = counts.get(outcome.failed, 0) + 1
-    return [f"failed {n}/{len(all_of)}: {reason}" for reason, n in counts.items()]
+    for outcome in everything:
+        if not outcome.finished:
+            counts[outcome.reason] = counts.get(outcome.reason, 0) + 1
+    return [f"failed {n}/{len(everything)}: {reason}" for reason, n in counts.items()]
 
 
 if __name__ == "__main__":
     try:
-        work(Path(sys.argv[1]))
+        run_child(Path(sys.argv[1]))
     except Interrupted:
         sys.exit(128 + signal.SIGTERM)
     except Exception:
         traceback.print_exc()
         sys.stdout.flush()
-        os._exit(1)  # threads of libraries must not hold a failed trial
+        os._exit(1)  # threads of libraries must not keep a failed trial alive

@@ -12,6 +12,7 @@ from prodsc.bench.compare import GRIDS, ComparisonTable, grid_of
 from prodsc.bench.compare import compare as run_comparison
 from prodsc.bench.trials import Limits, Outcome, Trial
 from prodsc.cli.options import Value
+from prodsc.errors import InputError
 from prodsc.sources.named import about_set
 from prodsc.sources.readers import read
 
@@ -49,45 +50,45 @@ def compare(
 ) -> None:
     """Compare methods on FILE (or a set of `prodsc data list`): mean and std over seeds, failures shown.
 
-    Each run has a process of its own. Given again, the command goes on where it was stopped. Leaves table.csv, table.md
-    and report.html in --out.
+    Each run has a process of its own. Run the same command again to continue one that was stopped. Writes table.csv,
+    table.md and report.html to --out.
     """
     from prodsc.bench.compare_page import write_compare_page
     from prodsc.registry import METHODS
 
     names = list(METHODS) if methods == "all" else [word.strip() for word in methods.split(",") if word.strip()]
-    named = about_set(file) is not None
-    known = None if named else read(file, labels=labels)
+    if labels is not None and about_set(file) is not None:
+        raise InputError(f"--labels does not go with the named set {file}, which has its own.")
+    data = None if labels is None else read(file, labels=labels)
     folder = out or Path("compared") / Path(file).stem
     tuning = tune or tune_with_true_labels
     total = len(names) * seeds + (sum(len(grid_of(name)) for name in names if name in METHODS) if tuning else 0)
     done: list[Trial] = []
 
-    def watch(number: int, trial: Trial, outcome: Outcome | None) -> None:
-        tried = {name: trial.parameters[name] for name in GRIDS.get(trial.method, {})} if tuning else {}
-        words = " ".join(
-            [f"[{len(done) + 1}/{total}]", trial.method, f"seed {trial.seed}", *(f"{n}={v}" for n, v in tried.items())]
-        )
+    def show(number: int, trial: Trial, outcome: Outcome | None) -> None:
+        searched = {name: trial.parameters[name] for name in GRIDS.get(trial.method, {})} if tuning else {}
+        values = [f"{name}={value}" for name, value in searched.items()]
+        name = " ".join([f"[{len(done) + 1}/{total}]", trial.method, f"seed {trial.seed}", *values])
         if outcome is None:
-            click.echo(f"{words} ...")
+            click.echo(f"{name} ...")
             return
         done.append(trial)
-        shown = [f"{m} {outcome.numbers[m]:.1f}" for m in ("ACC", "NMI") if m in outcome.numbers]
-        took = f"{outcome.numbers['seconds']:.1f} s" if "seconds" in outcome.numbers else ""
-        click.echo(f"{words}: {outcome.failed or ', '.join([*shown, took])}")
+        scores = [f"{m} {outcome.numbers[m]:.1f}" for m in ("ACC", "NMI") if m in outcome.numbers]
+        seconds = f"{outcome.numbers['seconds']:.1f} s" if "seconds" in outcome.numbers else ""
+        click.echo(f"{name}: {outcome.reason or ', '.join([*scores, seconds])}")
 
     table: ComparisonTable = run_comparison(
-        file,
-        known.y if known is not None and labels is not None else None,
+        file if data is None else data.X,
+        None if data is None else data.y,
         names,
         seeds,
         n_clusters=n_clusters,
-        parameters=_parameters(given),
+        parameters=method_parameters(given),
         limits=Limits(time_limit, memory_limit),
         tune=tune,
         tune_with_labels=tune_with_true_labels,
         out=folder,
-        watch=watch,
+        on_trial=show,
     )
     files.write_text(folder / "table.csv", table.csv())
     files.write_text(folder / "table.md", f"# Methods on {Path(file).name}\n\n{table.markdown()}")
@@ -98,20 +99,20 @@ def compare(
     click.echo(f"results in {folder}: table.csv, table.md, report.html")
 
 
-def _parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def method_parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """METHOD.NAME=VALUE, ... as parameters by method, each read and checked by its own rule."""
     from prodsc.estimators.parameters import parameters_of
     from prodsc.registry import make
     from prodsc.registry import method as find_method
 
-    found: dict[str, dict[str, Any]] = {}
-    for words in given:
-        place, equals, text = words.partition("=")
-        method, dot, name = place.partition(".")
+    parameters: dict[str, dict[str, Any]] = {}
+    for text in given:
+        target, equals, value_text = text.partition("=")
+        method, dot, name = target.partition(".")
         if not (equals and dot):
-            raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as ensc.gamma=20; got {words!r}.")
+            raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as ensc.gamma=20; got {text!r}.")
         rules = {parameter.name: parameter for parameter in parameters_of(find_method(method))}
-        value = Value(rules[name]).convert(text, None, None) if name in rules else text
-        make(method, **{name: value})  # a typo speaks before anything runs
-        found.setdefault(method, {})[name] = value
-    return found
+        value = Value(rules[name]).convert(value_text, None, None) if name in rules else value_text
+        make(method, **{name: value})  # report a typo before anything runs
+        parameters.setdefault(method, {})[name] = value
+    return parameters

@@ -1,10 +1,11 @@
-"""prodsc figure NAME RUN -o FILE: a figure of one fit as PNG, SVG or PDF."""
+"""prodsc figure NAME RUN -o FILE: a figure of one fit."""
 
 from pathlib import Path
 
 import click
 
 from prodsc import export as exports
+from prodsc.errors import ParameterError
 from prodsc.export.images import image_array
 from prodsc.export.pictures import FIGURES, SUFFIXES, check_name
 from prodsc.export.targets import check_target
@@ -31,9 +32,10 @@ def figure(
     sensitivity, synthetic) are made by `prodsc reproduce`, which writes the same three formats.
     """
     if name is None:
-        for known, (_, words, again) in FIGURES.items():
-            click.echo(f"{known:<16} {words}{' (trains once more)' if again else ''}")
+        for known, kind in FIGURES.items():
+            click.echo(f"{known:<16} {kind.description}{' (trains again)' if kind.trains_again else ''}")
         return
+    _check_not_of_the_paper(name)
     check_name(name)
     if run is None or not out:
         missing = "the folder of a run" if run is None else "-o FILE, with the ending .png, .svg or .pdf"
@@ -41,13 +43,23 @@ def figure(
     for path in out:
         check_target(path, SUFFIXES, force)
     past = open_run(run, data)
-    if FIGURES[name][2]:
-        click.echo(
-            f"{name} is measured while training; training again, {past.result['seconds']:.0f} s the first time",
-            err=True,
-        )
+    if FIGURES[name].trains_again:
+        seconds = past.result["seconds"]
+        click.echo(f"{name} is measured during training; training again ({seconds:.0f} s the first time)", err=True)
     pictures = None if images is None else image_array(images)
     if name == "subspaces" and images is None:
         pictures = image_array(past.request.file)
     exports.figure(name, past.model, past.data.X, out, past.data.y, images=pictures, force=force)
     click.echo(f"{name}: {', '.join(map(str, out))}")
+
+
+def _check_not_of_the_paper(name: str) -> None:
+    """Tables and figures of many fits have a command of their own."""
+    from prodsc.paper.plans import EXPERIMENT_BY_NAME
+
+    if name in FIGURES or name not in EXPERIMENT_BY_NAME:
+        return
+    kind = "table" if EXPERIMENT_BY_NAME[name].kind == "table" else "figure of many fits"
+    raise ParameterError(
+        f"{name} is a {kind} of the paper, not a figure of one fit; make it with `prodsc reproduce {name}`."
+    )

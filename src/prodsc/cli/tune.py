@@ -8,10 +8,10 @@ import click
 
 from prodsc import files
 from prodsc.bench.trials import Limits, Trial
-from prodsc.bench.tune import Tried
+from prodsc.bench.tune import ScoredTrial
 from prodsc.bench.tune import tune as search
-from prodsc.cli.compare import _parameters
-from prodsc.errors import Interrupted
+from prodsc.cli.compare import method_parameters
+from prodsc.errors import InputError, Interrupted
 from prodsc.sources.named import about_set
 from prodsc.sources.readers import read
 
@@ -20,11 +20,11 @@ from prodsc.sources.readers import read
 @click.argument("file")
 @click.option("-k", "--n-clusters", required=True, type=click.IntRange(2), help="Number of clusters.")
 @click.option("--trials", default=30, type=click.IntRange(1), metavar="N", help="Settings to try [30].")
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Stop after so long.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Stop after this time.")
 @click.option("--rows", type=click.IntRange(50), metavar="N", help="Fit at most N rows in a trial, a random sample.")
 @click.option("--seed", default=0, type=click.IntRange(0), help="Of the fits and of the search [0].")
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds of one trial.")
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A parameter that stays so; may be repeated.")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A fixed parameter; may be repeated.")
 @click.option("--labels", help="Known labels, only to show ACC: an array or column of FILE, or another file.")
 @click.option("--tune-with-true-labels", is_flag=True, help="Search by ACC: an upper limit, not a result.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [tuned/FILE].")
@@ -43,47 +43,47 @@ def tune(
 ) -> None:
     """Search the settings of PRO-DSC on FILE (or a set of `prodsc data list`) by a score that needs no labels.
 
-    The first trial is the defaults. Given again, the command goes on where it was stopped, or with more --trials.
-    Leaves recipe.toml (for `prodsc fit --recipe`), table.csv, table.md and report.html in --out.
+    The first trial is the defaults. Run the same command again to continue a search that was stopped, or with more
+    --trials. Writes recipe.toml (for `prodsc fit --recipe`), table.csv, table.md and report.html to --out.
     """
     from prodsc.bench.tune_page import write_tune_page
 
-    named = about_set(file) is not None
-    known = None if named or labels is None else read(file, labels=labels).y
+    if labels is not None and about_set(file) is not None:
+        raise InputError(f"--labels does not go with the named set {file}, which has its own.")
+    data = None if labels is None else read(file, labels=labels)
     folder = out or Path("tuned") / Path(file).stem
 
-    def watch(number: int, trial: Trial, tried: Tried | None) -> None:
-        words = f"[{number + 1}/{trials}]"
-        if tried is None:
+    def show(number: int, trial: Trial, scored: ScoredTrial | None) -> None:
+        if scored is None:
             return
-        place = "defaults" if not tried.place else " ".join(f"{n}={v:.3g}" for n, v in tried.place.items())
-        click.echo(f"{words} {tried.outcome.failed or f'score {tried.score:.2f}'}: {place}")
+        point = " ".join(f"{n}={v:.3g}" for n, v in scored.point.items()) or "defaults"
+        click.echo(f"[{number + 1}/{trials}] {scored.outcome.reason or f'score {scored.score:.2f}'}: {point}")
 
     try:
-        found = search(
-            file,
-            known,
+        result = search(
+            file if data is None else data.X,
+            None if data is None else data.y,
             n_clusters=n_clusters,
             trials=trials,
             minutes=minutes,
             rows=rows,
-            parameters=_parameters(tuple(f"pro-dsc.{words}" for words in given)).get("pro-dsc"),
+            parameters=method_parameters(tuple(f"pro-dsc.{text}" for text in given)).get("pro-dsc"),
             random_state=seed,
             with_labels=tune_with_true_labels,
             limits=Limits(time_limit),
             out=folder,
-            watch=watch,
+            on_trial=show,
         )
     except KeyboardInterrupt:
-        raise Interrupted("stopped; nothing is lost, give the same command again to go on") from None
-    best = found.best  # before anything is written: with no trial done there is nothing to write
-    files.write_text(folder / "recipe.toml", found.recipe())
-    files.write_text(folder / "table.csv", found.csv())
-    files.write_text(folder / "table.md", f"# Settings tried on {Path(file).name}\n\n{found.markdown()}")
+        raise Interrupted("stopped; run the same command again to continue") from None
+    best = result.best  # before anything is written: when no trial finished there is nothing to write
+    files.write_text(folder / "recipe.toml", result.recipe())
+    files.write_text(folder / "table.csv", result.csv())
+    files.write_text(folder / "table.md", f"# Settings tried on {Path(file).name}\n\n{result.markdown()}")
     title = f"Settings of PRO-DSC for {Path(file).name}"
-    write_tune_page(folder / "report.html", title, found, shlex.join(["prodsc", *sys.argv[1:]]))
+    write_tune_page(folder / "report.html", title, result, shlex.join(["prodsc", *sys.argv[1:]]))
     click.echo()
-    click.echo(found.markdown())
+    click.echo(result.markdown())
     click.echo(f"best: trial {best.name}, score {best.score:.2f}")
     click.echo(f"results in {folder}: recipe.toml, table.csv, table.md, report.html")
-    click.echo(f"go on with: prodsc fit {file} --recipe {folder / 'recipe.toml'} --out run/")
+    click.echo(f"next: prodsc fit {file} --recipe {folder / 'recipe.toml'} --out run/")

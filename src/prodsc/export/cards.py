@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from prodsc import files
 from prodsc._version import __version__
 from prodsc.core.metrics import scores
+from prodsc.estimators.capabilities import Capability, can
 from prodsc.estimators.model_file import plain_parameters
 from prodsc.export.targets import check_target
 from prodsc.pro_dsc.diagnosis import diagnose
@@ -77,7 +78,7 @@ def card_text(
         _table(("what", "value"), facts.items()),
         "## Is it sound?\n\n" + _sound(model, array),
         "## Scores\n\n" + _scores(model, y),
-        "## How to use it\n\n" + _use(kind, folder, array, about.get("versions", {}).get("prodsc", __version__)),
+        "## How to use it\n\n" + _use(model, folder, array, about.get("versions", {}).get("prodsc", __version__)),
         "## Limits\n\n" + "\n".join(f"- {line}" for line in _limits(model, array)),
         "## Parameters\n\n" + _table(("parameter", "value"), _parameters(model)),
         "## How it was made\n\n" + _made(about),
@@ -107,8 +108,8 @@ def _table(head: Sequence[str], rows: Any) -> str:
 
 
 def _sound(model: Any, array: np.ndarray) -> str:
-    if not hasattr(model, "gamma_"):
-        return f"`diagnose` speaks of PRO-DSC and SEDSC only, and this is {type(model).__name__}: not measured."
+    if not can(model, Capability.DIAGNOSE):
+        return f"Not measured: `diagnose` is for PRO-DSC and SEDSC, and this is {type(model).__name__}."
     found = diagnose(model, array)
     rows = [(f.name, f"{f.value:.4g}", f.expected, f.why) for f in found.findings]
     plain = [[re.sub(r"([|<*_])", r"\\\1", cell) for cell in row] for row in rows]
@@ -125,24 +126,30 @@ def _scores(model: Any, y: ArrayLike | None) -> str:
     return f"{line}, of one fit against known classes, which were used only for this."
 
 
-def _use(kind: str, folder: str | Path, array: np.ndarray, version: str) -> str:
+def _use(model: Any, folder: str | Path, array: np.ndarray, version: str) -> str:
     columns = " x ".join(str(n) for n in array.shape[1:])
     place = re.sub(r"[\x00-\x1f`\"\\]", "_", str(folder))  # inside a block of code and a string
-    return (
-        f"New rows must have the same {columns} columns, made in the same way (same encoder, same preparation).\n\n"
-        f'```python\nfrom prodsc import load\n\nmodel = load("{place}")\n'
-        f"model.predict(X_new)  # the cluster of each row\n"
-        f"model.predict_proba(X_new).max(1)  # confidence\n```\n\n"
-        f'```console\n$ prodsc predict "{place}" new.npy -o labels.csv\n```\n\n'
-        f"The model is two files, `model.safetensors` and `model.json`; no pickle. It is a {kind} of prodsc {version}."
-    )
+    new_rows = can(model, Capability.PREDICT)
+    code_lines = ["from prodsc import load", "", f'model = load("{place}")']
+    code_lines.append("model.predict(X_new)  # the cluster of each row" if new_rows else "model.labels_")
+    if can(model, Capability.PROBABILITIES):
+        code_lines.append("model.predict_proba(X_new).max(1)  # confidence")
+    same = f"New rows must have the same {columns} columns, made in the same way (same encoder, same preparation)."
+    sections = [
+        same if new_rows else "The model holds the cluster of each row it was fitted on, and labels no other rows.",
+        "```python\n" + "\n".join(code_lines) + "\n```",
+        f'```console\n$ prodsc predict "{place}" new.npy -o labels.csv\n```' if new_rows else "",
+        "The model is two files, `model.safetensors` and `model.json`; no pickle. "
+        f"It is a {type(model).__name__} of prodsc {version}.",
+    ]
+    return "\n\n".join(filter(None, sections))
 
 
 def _limits(model: Any, array: np.ndarray) -> list[str]:
     lines = [
         _about_k(model),
-        "Every row gets a cluster, also one that is like none of them; see `outlier_score` and the confidence.",
-        "Confidence is calibrated without classes, by how far near rows agree; a split or merged class stays too sure.",
+        "Every row gets a cluster, also a row that resembles none of them" + _see_also(model),
+        *_about_confidence(model),
         "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "
         "the input shows poorly are clustered poorly: look at the border cases before a decision rests on them.",
     ]
@@ -153,13 +160,29 @@ def _limits(model: Any, array: np.ndarray) -> list[str]:
             f"Labels rest on how like each of the {len(array):,} rows is to {landmarks:,} of them: close to exact "
             "spectral clustering, not the same."
         )
-    if not hasattr(model, "predict"):
+    if not can(model, Capability.PREDICT):
         lines.append("This method cannot label new rows.")
     return lines
 
 
+def _see_also(model: Any) -> str:
+    """Where a reader finds out which rows fit badly."""
+    if can(model, Capability.OUTLIER_SCORE):
+        return "; see `outlier_score` and the confidence."
+    return "; see the confidence." if can(model, Capability.PROBABILITIES) else "."
+
+
+def _about_confidence(model: Any) -> list[str]:
+    if can(model, Capability.OUTLIER_SCORE):  # methods of the PRO-DSC family calibrate their probabilities
+        return [
+            "Confidence is calibrated without classes, by how often neighbouring rows share a cluster. It stays too "
+            "high where a class was split or two were merged."
+        ]
+    return ["Confidence is not calibrated."] if can(model, Capability.PROBABILITIES) else []
+
+
 def _about_k(model: Any) -> str:
-    curve = getattr(model, "k_curve_", None)
+    curve = model.k_curve_ if can(model, Capability.K_CURVE) else None
     if curve is not None:
         return f"The number of clusters, {model.n_clusters_}, was estimated from the data ({curve.summary()})"
     return f"The number of clusters, {model.n_clusters_}, was chosen by a person and not found in the data."
@@ -167,8 +190,7 @@ def _about_k(model: Any) -> str:
 
 def _parameters(model: Any) -> list[tuple[str, str]]:
     given = [(name, code(value)) for name, value in plain_parameters(model).items()]
-    chosen = getattr(model, "gamma_", None)
-    return [*given, ("gamma at the end", f"{chosen:.6g}")] if chosen is not None else given
+    return [*given, ("gamma at the end", f"{model.gamma_:.6g}")] if can(model, Capability.DIAGNOSE) else given
 
 
 def _made(about: Mapping[str, Any]) -> str:

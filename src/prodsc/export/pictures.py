@@ -1,4 +1,4 @@
-"""The paper's figures of one fit, by name. Those of many fits are made by `prodsc reproduce`."""
+"""Figures of one fit, by name. Figures of many fits are made by `prodsc reproduce`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from prodsc.bench.measures import aligned_rows
 from prodsc.errors import InputError, ParameterError, did_you_mean
+from prodsc.estimators.base import Clusterer
+from prodsc.estimators.capabilities import Capability, can, require_capability
 from prodsc.export.targets import check_target
-from prodsc.paper.plans import EXPERIMENT_BY_NAME as PAPER
 from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.random import sorted_subset
 from prodsc.sources.rows import as_array
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-SHOWN = 2000  # rows drawn: more than a picture can tell apart
-LOOKS = 40  # points of a curve over epochs
-IMAGES = 8  # per direction, and directions per cluster
+MAX_PLOTTED_ROWS = 2000  # a reader cannot tell more dots apart
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A fitted model, its rows, and what figures take from them."""
+class FittedData:
+    """A fitted model and its rows, with what the figures compute from them."""
 
     model: Any
     X: np.ndarray
@@ -39,15 +37,17 @@ class Subject:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        return sorted_subset(len(self.X), SHOWN)
+        """Numbers of the rows that are plotted."""
+        return sorted_subset(len(self.X), MAX_PLOTTED_ROWS)
 
     @cached_property
     def flat(self) -> np.ndarray:
-        """The drawn rows of X, as vectors."""
+        """The plotted rows of X, as vectors."""
         return np.asarray(self.X[self.rows], dtype=np.float32).reshape(len(self.rows), -1)
 
     @cached_property
     def Z(self) -> np.ndarray:
+        """The learned representation of the plotted rows."""
         return self.model.transform(self.X[self.rows])
 
     @property
@@ -56,155 +56,178 @@ class Subject:
         return self.model.labels_ if self.y is None else self.y
 
     @property
-    def what(self) -> str:
+    def group_name(self) -> str:
         return "cluster" if self.y is None else "class"
 
-    @cached_property
-    def history(self) -> dict[str, list[Any]]:
-        columns = {name: column.tolist() for name, column in self.model.history_.items()}
-        if not columns["step"]:
-            raise InputError("this model was fitted without a training step, so there is no curve to draw.")
-        return columns
-
-    def measured(self, spectra: bool) -> Meters:
-        """Train again with the same parameters and seed, and meters at the end of about LOOKS epochs."""
+    def train_with_meters(self, spectra: bool, n_epochs: int = 40) -> Meters:
+        """Train again with the same parameters and seed, measuring at the end of about `n_epochs` epochs."""
         epochs = max(1, int(np.max(self.model.history_["epoch"], initial=1)))
-        meters = Meters(self.groups, max(1, epochs // LOOKS), spectra)
+        meters = Meters(self.groups, max(1, epochs // n_epochs), spectra)
         clone(self.model).fit(self.X, callbacks=[meters])
         if not meters.numbers:
-            raise InputError("this model has no joint phase of training, so there is nothing to measure.")
+            raise InputError(
+                f"this {type(self.model).__name__} was fitted without a joint phase of training, so there is nothing "
+                "to measure."
+            )
         return meters
 
 
-def _alignment(of: Subject) -> "Figure":
-    from prodsc.paper.theory_figures import alignment
+def _alignment(fit: FittedData) -> "Figure":
+    from prodsc.report.theory_figures import alignment
 
-    meters = of.measured(spectra=True)
-    when = np.array(meters.numbers["epoch"])
-    some = np.unique(np.linspace(0, len(when) - 1, 7).round().astype(int))
-    curves = [np.stack(meters.curves[name])[some] for name in ("correlations", "eigenvalues_G", "eigenvalues_M")]
-    return alignment(np.array([meters.numbers["commutator"]]), curves[0], curves[1], curves[2], when, when[some])
+    meters = fit.train_with_meters(spectra=True)
+    epochs = np.array(meters.numbers["epoch"])
+    some = np.unique(np.linspace(0, len(epochs) - 1, 7).round().astype(int))
+    curves = {name: np.stack(values)[some] for name, values in meters.curves.items()}
+    return alignment(
+        np.array([meters.numbers["commutator"]]),
+        curves["correlations"],
+        curves["eigenvalues_G"],
+        curves["eigenvalues_M"],
+        epochs,
+        epochs[some],
+    )
 
 
-def _csc(of: Subject) -> "Figure":
-    from prodsc.paper.theory_figures import structure
+def _csc(fit: FittedData) -> "Figure":
+    from prodsc.report.theory_figures import structure
 
-    numbers = of.measured(spectra=False).numbers
+    numbers = fit.train_with_meters(spectra=False).numbers
     names = ("epoch", "csc", "g_inside", "g_outside", "c_inside", "c_outside")
-    return structure(*(numbers[name] for name in names), what=of.what)
+    return structure(*(numbers[name] for name in names), what=fit.group_name)
 
 
-def _gram(of: Subject) -> "Figure":
+def _gram(fit: FittedData) -> "Figure":
     from prodsc.report.figures import gram
 
-    return gram(of.flat, of.Z, of.model.labels_[of.rows])
+    return gram(fit.flat, fit.Z, fit.model.labels_[fit.rows])
 
 
-def _k(of: Subject) -> "Figure":
+def _k(fit: FittedData) -> "Figure":
     from prodsc.report.fit_figures import k_curve
 
-    if of.model.k_curve_ is None:
+    if fit.model.k_curve_ is None:
         raise InputError(
-            f"this model was given n_clusters={of.model.n_clusters_}, so no curve was made. Fit with -k auto, or "
-            "draw it with: prodsc k FILE --out FOLDER"
+            f"this {type(fit.model).__name__} was given n_clusters={fit.model.n_clusters_}, so there is no curve over "
+            "k. Fit with -k auto, or draw the curve of a file with `prodsc k FILE --out FOLDER`."
         )
-    return k_curve(of.model.k_curve_)
+    return k_curve(fit.model.k_curve_)
 
 
-def _learning_curves(of: Subject) -> "Figure":
+def _learning_curves(fit: FittedData) -> "Figure":
     from prodsc.report.figures import learning_curves
 
-    return learning_curves(of.history)
+    columns = {name: column.tolist() for name, column in fit.model.history_.items()}
+    if not columns["step"]:
+        raise InputError(
+            f"this {type(fit.model).__name__} was fitted without a training step, so there is no curve to draw."
+        )
+    return learning_curves(columns)
 
 
-def _map(of: Subject) -> "Figure":
+def _map(fit: FittedData) -> "Figure":
     from prodsc.report.figures import embed_2d, map_2d
 
-    _, places = embed_2d(of.Z, max_rows=SHOWN)
-    sure = of.model.predict_proba(of.X[of.rows]).max(1)
-    return map_2d(places, of.model.labels_[of.rows], sure)
+    _, places = embed_2d(fit.Z, max_rows=MAX_PLOTTED_ROWS)
+    known = can(fit.model, Capability.PROBABILITIES)
+    confidence = fit.model.predict_proba(fit.X[fit.rows]).max(1) if known else None
+    return map_2d(places, fit.model.labels_[fit.rows], confidence)
 
 
-def _orthogonal(of: Subject) -> "Figure":
-    from prodsc.paper.theory_figures import orthogonal
+def _orthogonal(fit: FittedData) -> "Figure":
+    from prodsc.report.theory_figures import orthogonal
 
-    return orthogonal(of.flat, of.Z, of.groups[of.rows], what=of.what)
-
-
-def _singular_values(of: Subject) -> "Figure":
-    from prodsc.paper.theory_figures import singular_values
-
-    return singular_values(of.flat, of.Z, of.groups[of.rows], what=of.what)
+    return orthogonal(fit.flat, fit.Z, fit.groups[fit.rows], what=fit.group_name)
 
 
-def _spectrum(of: Subject) -> "Figure":
+def _singular_values(fit: FittedData) -> "Figure":
+    from prodsc.report.theory_figures import singular_values
+
+    return singular_values(fit.flat, fit.Z, fit.groups[fit.rows], what=fit.group_name)
+
+
+def _spectrum(fit: FittedData) -> "Figure":
     from prodsc.report.figures import spectrum
 
-    return spectrum(of.Z)
+    return spectrum(fit.Z)
 
 
-def _subspaces(of: Subject) -> "Figure":
-    from prodsc.paper.result_figures import subspaces
+def _subspaces(fit: FittedData) -> "Figure":
+    from prodsc.report.theory_figures import aligned_rows, subspaces
 
-    images = of.X if of.images is None else of.images
-    if images.ndim < 3 or len(images) != len(of.X):
+    images = fit.X if fit.images is None else fit.images
+    if images.ndim < 3 or len(images) != len(fit.X):
         raise InputError(
-            f"the figure subspaces shows images, one for each of {len(of.X)} rows; got shape {images.shape}. "
+            f"the figure subspaces shows images, one for each of {len(fit.X)} rows; got shape {images.shape}. "
             "Give the images of these rows (--images)."
         )
-    chosen, clusters = aligned_rows(of.model.transform(of.X), of.model.labels_, IMAGES)
-    return subspaces(images[chosen], clusters=clusters.tolist())
+    rows, clusters = aligned_rows(fit.model.transform(fit.X), fit.model.labels_, 8)
+    return subspaces(images[rows], clusters=clusters.tolist())
 
 
-def _tsne(of: Subject) -> "Figure":
+def _tsne(fit: FittedData) -> "Figure":
     from prodsc.report.figures import embed_2d, two_maps
 
-    maps = [embed_2d(U, max_rows=SHOWN)[1] for U in (of.flat, of.Z)]
-    return two_maps(maps[0], maps[1], of.groups[of.rows], what=of.what)
+    before, after = (embed_2d(U, max_rows=MAX_PLOTTED_ROWS)[1] for U in (fit.flat, fit.Z))
+    return two_maps(before, after, fit.groups[fit.rows], what=fit.group_name)
 
 
-def _water_filling(of: Subject) -> "Figure":
-    from prodsc.paper.theory_figures import water_filling
+def _water_filling(fit: FittedData) -> "Figure":
+    from prodsc.report.theory_figures import water_filling
 
-    found = diagnose(of.model, of.X)
-    if found.predicted is None or found.nu is None:
-        raise InputError("water-filling is what the coding rate does; this model has anti_collapse='none'.")
-    return water_filling(found.eigenvalues_M, found.alpha, found.gamma, found.nu, found.predicted, found.observed)
+    d = diagnose(fit.model, fit.X)
+    if d.predicted is None or d.nu is None:
+        raise InputError(
+            f"the figure water-filling shows what the coding rate does, and this {type(fit.model).__name__} was fitted "
+            "without it (anti_collapse='none')."
+        )
+    return water_filling(d.eigenvalues_M, d.alpha, d.gamma, d.nu, d.predicted, d.observed)
 
 
-# name -> how it is drawn, what it shows, and whether the model has to be trained again for it
-FIGURES: dict[str, tuple[Callable[[Subject], "Figure"], str, bool]] = {
-    "alignment": (_alignment, "G = Z'Z and M = (I-C)(I-C)' come to share eigenvectors", True),
-    "csc": (_csc, "G and C become block-diagonal: CSC, entries in and off the blocks", True),
-    "gram": (_gram, "how alike each two rows are, in X and in Z, sorted by cluster", False),
-    "k": (_k, "the score of every number of clusters, after -k auto", False),
-    "learning-curves": (_learning_curves, "every term of the loss, step by step", False),
-    "map": (_map, "rows in the plane, coloured by cluster, pale where unsure", False),
-    "orthogonal": (_orthogonal, "the same as gram by class where classes are known, and three of them in 3-D", False),
-    "singular-values": (_singular_values, "of X and Z, of all rows and of each class or cluster", False),
-    "spectrum": (_spectrum, "singular values of Z and its effective rank", False),
-    "subspaces": (_subspaces, "per cluster the images most aligned with its principal directions", False),
-    "tsne": (_tsne, "t-SNE of X beside that of Z", False),
-    "water-filling": (_water_filling, "the spectrum that Theorem 2 predicts, and the one observed", False),
+@dataclass(frozen=True)
+class FigureKind:
+    """How a figure is drawn, what it shows, and what a method must offer for it."""
+
+    draw: Callable[[FittedData], "Figure"]
+    description: str
+    needs: tuple[Capability, ...] = (Capability.TRANSFORM,)
+    trains_again: bool = False
+
+
+FIGURES: dict[str, FigureKind] = {
+    "alignment": FigureKind(
+        _alignment, "G = Z'Z and M = (I-C)(I-C)' come to share eigenvectors", (Capability.DIAGNOSE,), True
+    ),
+    "csc": FigureKind(
+        _csc, "G and C become block-diagonal: CSC, entries in and off the blocks", (Capability.DIAGNOSE,), True
+    ),
+    "gram": FigureKind(_gram, "how alike each two rows are, in X and in Z, sorted by cluster"),
+    "k": FigureKind(_k, "the score of every number of clusters, after -k auto", (Capability.K_CURVE,)),
+    "learning-curves": FigureKind(_learning_curves, "every term of the loss, step by step", (Capability.HISTORY,)),
+    "map": FigureKind(_map, "rows in the plane, coloured by cluster, pale where confidence is low"),
+    "orthogonal": FigureKind(_orthogonal, "gram by class where classes are known, and three of them in 3-D"),
+    "singular-values": FigureKind(_singular_values, "of X and Z, of all rows and of each class or cluster"),
+    "spectrum": FigureKind(_spectrum, "singular values of Z and its effective rank"),
+    "subspaces": FigureKind(_subspaces, "per cluster the images most aligned with its principal directions"),
+    "tsne": FigureKind(_tsne, "t-SNE of X beside that of Z"),
+    "water-filling": FigureKind(
+        _water_filling, "the spectrum that Theorem 2 predicts, and the one observed", (Capability.DIAGNOSE,)
+    ),
 }
 
 
 def check_name(name: str) -> str:
-    if name in FIGURES:
-        return name
-    if name in PAPER:
-        what = "table" if PAPER[name].kind == "table" else "figure of many fits"
+    """The name of a figure, or an error that lists them."""
+    if name not in FIGURES:
         raise ParameterError(
-            f"{name} is a {what} of the paper, not a figure of one fit; make it with: prodsc reproduce {name}"
+            f"there is no figure '{name}'{did_you_mean(name, list(FIGURES)) or '.'} Known: {', '.join(FIGURES)}."
         )
-    raise ParameterError(
-        f"there is no figure '{name}'{did_you_mean(name, list(FIGURES)) or '.'} Known: {', '.join(FIGURES)}."
-    )
+    return name
 
 
 def figure(
     name: str,
-    model: Any,
+    model: Clusterer,
     X: Any,
     path: str | Path | Sequence[str | Path] = (),
     y: ArrayLike | None = None,
@@ -212,25 +235,49 @@ def figure(
     images: np.ndarray | None = None,
     force: bool = False,
 ) -> "Figure":
-    """Draw a figure of a fitted model and its rows; write it to each path (.png, .svg, .pdf).
+    """Draw a figure of a fitted model.
 
-    `y` are known classes, to sort and colour by instead of clusters; `images`, one per row, are for `subspaces`. The
-    figures `alignment` and `csc` train a copy of the model once more, to measure along the way.
+    The figures `alignment` and `csc` train a copy of the model again, to measure during training.
+
+    Parameters
+    ----------
+    name : str
+        One of `FIGURES`: "map", "gram", "singular-values", ...
+    model : estimator
+        A fitted model.
+    X : array-like or path
+        The rows it was fitted on.
+    path : path or sequence of paths, optional
+        Files to write, ending in .png, .svg or .pdf.
+    y : array of shape (n,), optional
+        Known classes, to sort and colour rows by instead of clusters.
+    images : array of shape (n, height, width[, channels]), optional
+        The image of each row, for the figure "subspaces".
+    force : bool, default=False
+        Replace existing files.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ParameterError
+        If there is no such figure, or the method cannot provide what it shows.
+    InputError
+        If X is not what the model was fitted on, or this fit has nothing to show.
     """
-    draw, _, again = FIGURES[check_name(name)]
+    kind = FIGURES[check_name(name)]
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     targets = [check_target(each, SUFFIXES, force) for each in paths]
+    for capability in kind.needs:
+        require_capability(model, capability, f"the figure {name}")
     array = as_array(X)
     if len(array) != len(model.labels_):
         raise InputError(
             f"X has {len(array)} rows, the model was fitted on {len(model.labels_)}; give the fitted rows."
         )
-    needed = "history_" if again or name in ("k", "learning-curves", "water-filling") else "transform"
-    if not hasattr(model, needed):
-        raise InputError(
-            f"the figure {name} is of methods that learn a representation; {type(model).__name__} has none."
-        )
-    drawn = draw(Subject(model, array, None if y is None else np.asarray(y), images))
+    drawn = kind.draw(FittedData(model, array, None if y is None else np.asarray(y), images))
     from prodsc.report.save import save_figure
 
     for target in targets:

@@ -33,7 +33,7 @@ from prodsc.types import Scalar
 
 
 @dataclass(frozen=True)
-class Settings:
+class BYOLSettings:
     """The defaults are the published ones, but for `epochs`, which the paper does not give."""
 
     epochs: int = 1000
@@ -66,7 +66,7 @@ class Pretrained:
 def pretrain(
     encoder: nn.Module,
     X: Any,
-    settings: Settings | None = None,
+    settings: BYOLSettings | None = None,
     *,
     augmentation: Augmentation | None = None,
     seed: int = 0,
@@ -79,7 +79,7 @@ def pretrain(
     With a `checkpoint` path the state is saved there every few seconds and on Ctrl-C; a call that finds the file goes
     on from it to the same weights.
     """
-    settings, augmentation = settings or Settings(), augmentation or Augmentation()
+    settings, augmentation = settings or BYOLSettings(), augmentation or Augmentation()
     array = as_array(X)
     check_shape(array, images=True)
     check_values(array)
@@ -89,7 +89,7 @@ def pretrain(
     network = build_network(encoder, rows[slice(0, 2)], settings, seed).to(device)
     batches = Batches(len(rows), settings.batch_size, (seed, Stream.FIRST_PHASE))
     steps = settings.epochs * batches.per_epoch
-    objective: Objective[Views] = Objective(Term("prediction", 1.0, prediction_loss))
+    objective: Objective[BYOLBatch] = Objective(Term("prediction", 1.0, prediction_loss))
     phase = Phase("pre-train", steps, ("prediction",), batches, partial(build_optimizer, settings))
     listening = [TargetUpdate(settings.target_momentum), *callbacks]  # first: what others see and save has it done
     history = History([*objective.terms], [name for callback in listening for name in callback.columns])
@@ -106,7 +106,7 @@ def pretrain(
             listening.append(stack.enter_context(CheckpointCallback(Path(checkpoint), about)))
         train(
             training,
-            lambda phase, t: Views(network, rows[phase.batches[t]].to(device), augmentation, (seed, t)),
+            lambda phase, t: BYOLBatch(network, rows[phase.batches[t]].to(device), augmentation, (seed, t)),
             listening,
             restore,
         )
@@ -144,7 +144,7 @@ class BYOL(nn.Module):
                 slow.lerp_(fast, 1 - momentum)
 
 
-class Views:
+class BYOLBatch:
     """Two augmented views of a batch, functions of `key`; what the online branch predicts and the target gives."""
 
     def __init__(self, network: BYOL, X: Tensor, augmentation: Augmentation, key: tuple[int, ...]):
@@ -168,7 +168,7 @@ class Views:
             return self.network.target(first), self.network.target(second)
 
 
-def prediction_loss(s: Views) -> Scalar:
+def prediction_loss(s: BYOLBatch) -> Scalar:
     """-2 cos(q1, t2) - 2 cos(q2, t1), the mean over the batch."""
     (q1, q2), (t1, t2) = s.predictions, s.targets
     return -2 * (F.cosine_similarity(q1, t2) + F.cosine_similarity(q2, t1)).mean()
@@ -190,7 +190,7 @@ def target_momentum(start: float, step: int, steps: int) -> float:
     return 1 - (1 - start) * (1 + math.cos(math.pi * step / steps)) / 2
 
 
-def build_network(encoder: nn.Module, sample: Tensor, settings: Settings, seed: int) -> BYOL:
+def build_network(encoder: nn.Module, sample: Tensor, settings: BYOLSettings, seed: int) -> BYOL:
     """A copy of the encoder, because the caller's is not ours to train, with new heads; `sample` gives its width."""
     encoder = copy.deepcopy(encoder).cpu()
     with torch.no_grad():
@@ -211,7 +211,7 @@ def perceptron(in_features: int, hidden_size: int, out_features: int) -> nn.Sequ
     )
 
 
-def build_optimizer(settings: Settings, network: BYOL) -> torch.optim.Optimizer:
+def build_optimizer(settings: BYOLSettings, network: BYOL) -> torch.optim.Optimizer:
     groups: list[dict[str, Any]] = [
         {"params": [*network.encoder.parameters(), *network.projector.parameters()]},
         {"params": [*network.predictor.parameters()], "lr": settings.predictor_rate * settings.learning_rate},

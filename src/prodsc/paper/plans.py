@@ -1,4 +1,4 @@
-"""Every table and figure of the paper as trials: what is fitted, with which settings, and what of it is drawn."""
+"""Every table and figure of the paper as a list of trials: what is fitted, with which parameters, what is drawn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from prodsc.sources.catalogue import DATASETS
 
 Kind = Literal["table", "figure"]
 
-# Which recipe a data set is fitted with; a set that is not here has a recipe of its own name, or none.
+# The recipe of a data set, where its name is not that of the data set.
 RECIPES = {
-    # the published schedules of these are the recipes orl, eyaleb and coil100: minutes, hours and days on two cores
+    # The published schedules, recipes orl, eyaleb and coil100, take minutes, hours and days on two cores.
     "orl": "orl-whitened",
     "eyaleb": "eyaleb-whitened",
     "coil100": "coil100-whitened",
@@ -21,46 +21,50 @@ RECIPES = {
     "fashion-mnist-clip": "fashion-mnist",
     "flowers-clip": "flowers",
 }
-FROZEN = "cifar10-efflite0"  # features at hand, for what the paper shows on any of its feature sets
-OTHER_ENCODER = (
-    "cifar10-efflite0, flowers-efflite0: features of an EfficientNet-Lite0 trained WITH ImageNet labels, not CLIP's; "
-    "not comparable with the published numbers, only orderings are"
-)
+SUBSTITUTE = "cifar10-efflite0"  # features that anyone can get, where the paper uses CLIP features
 
 
 @dataclass(frozen=True)
 class Experiment:
+    """A table or figure of the paper."""
+
     name: str
     kind: Kind
     number: str  # in the paper
     title: str
     datasets: tuple[str, ...]  # of the paper, by our names
-    plan: Callable[[str, int], list[Trial]]  # data set, seed -> trials
+    trials: Callable[[str, int], list[Trial]]  # of a data set and a seed
     seeds: int = 3
-    instead: tuple[str, ...] = ()  # data at hand to run on where a set of the paper is missing
+    substitutes: tuple[str, ...] = ()  # data sets to use where one of the paper is missing
     metrics: tuple[str, ...] = ("ACC", "NMI")
-    draw: str | None = None  # the function of drawings.py
-    departures: tuple[str, ...] = ()
+    figure: str | None = None  # the function of figures_of_trials.py
+    departures: tuple[str, ...] = ()  # known differences from the paper
 
     def published_as(self, dataset: str) -> str:
         """The name that published.csv has for a data set."""
         return dataset.removesuffix("-clip").removesuffix("-images-full")
 
 
-def settings(dataset: str, **changes: Any) -> dict[str, Any]:
-    """The recipe's parameters for a data set, with its number of classes."""
+def recipe_parameters(dataset: str, **changes: Any) -> dict[str, Any]:
+    """The recipe's parameters for a data set, with its number of classes and with changes."""
     parameters = dict(load_recipe(RECIPES.get(dataset, dataset)).parameters)
     classes = DATASETS[dataset].classes if dataset in DATASETS else None
     return parameters | ({"n_clusters": classes} if classes else {}) | changes
 
 
 def classes_of(dataset: str) -> int:
-    return int(settings(dataset)["n_clusters"])
+    return int(recipe_parameters(dataset)["n_clusters"])
 
 
-def _pro_dsc(dataset: str, seed: int, variant: str = "", measure: str = "scores", **changes: Any) -> Trial:
+def _pro_dsc(dataset: str, seed: int, variant: str = "", measure: str = "", **changes: Any) -> Trial:
     options = changes.pop("options", {})
-    return Trial(dataset, "pro-dsc", seed, settings(dataset, **changes), variant, measure, options)
+    function = _measure(measure) if measure else Trial.measure
+    return Trial(dataset, "pro-dsc", seed, recipe_parameters(dataset, **changes), variant, function, options)
+
+
+def _measure(name: str) -> str:
+    """How a trial names a function of the paper's measures."""
+    return f"prodsc.paper.measures:{name}"
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -68,31 +72,31 @@ def _pro_dsc(dataset: str, seed: int, variant: str = "", measure: str = "scores"
 BASELINES = ("k-means", "spectral", "ssc-omp", "ensc", "senet", "dsc-net", "edesc", "scan", "temi", "cpp")
 
 
-# Where published schedules take hours on two cores; said under "Known departures".
-AT_HAND: dict[str, dict[str, Any]] = {
+# Schedules for the substitute data, where the published ones take hours on two cores; listed as departures.
+SHORT_SCHEDULES: dict[str, dict[str, Any]] = {
     "senet": {"scaling": "centred", "dictionary_size": 500, "steps": 500, "max_landmarks": 2000},
     "edesc": {"pretrain_epochs": 25, "steps": 100},
     "temi": {"n_heads": 2, "warmup_epochs": 2, "epochs": 18, "learning_rate": 1e-2, "teacher_momentum": 0.98},
     "cpp": {"batch_size": 512, "epochs": 10},
 }
-# Their coefficients depend on no seed, only the k-means of the spectral step does.
-SHARED = ("ssc-omp", "ensc")
+# The coefficients of these depend on no seed; only the k-means of the spectral step does.
+SEEDLESS = ("ssc-omp", "ensc")
 
 
 def _all_methods(dataset: str, seed: int) -> list[Trial]:
     k = {"n_clusters": classes_of(dataset)}
-    few = AT_HAND if dataset == FROZEN else {}
+    short = SHORT_SCHEDULES if dataset == SUBSTITUTE else {}
     baselines = [
-        Trial(dataset, m, seed, k | few.get(m, {}), options={"affinity": "shared"} if m in SHARED else {})
+        Trial(dataset, m, seed, k | short.get(m, {}), options={"affinity": "shared"} if m in SEEDLESS else {})
         for m in BASELINES
     ]
     return [*baselines, _pro_dsc(dataset, seed)]
 
 
-def _beside(
+def _with_baselines(
     dataset: str, seed: int, methods: Sequence[str] = ("k-means", "spectral"), variant: str = "", **options: Any
 ) -> list[Trial]:
-    """A few baselines, then PRO-DSC."""
+    """Some baselines, then PRO-DSC."""
     k = {"n_clusters": classes_of(dataset)}
     others = [Trial(dataset, method, seed, k, variant, options=options) for method in methods]
     return [*others, _pro_dsc(dataset, seed, variant, options=options)]
@@ -107,7 +111,7 @@ def _ablation(dataset: str, seed: int) -> list[Trial]:
     }
     # The paper gives no weights for the other regularisers. Here each weighs as much as the block-diagonal one when the
     # joint phase begins and all coefficients are near ±1/n: (k - 1)/n against 1, 1/n and (random signs) 0.85/sqrt(n).
-    p = settings(dataset)
+    p = recipe_parameters(dataset)
     n, blocks = p["batch_size"], p["beta"] * (p["n_clusters"] - 1) / p["batch_size"]
     others = {"l1": blocks, "frobenius": blocks * n, "nuclear": blocks * n**0.5 / 0.85}
     variants: dict[str, dict[str, Any]] = {"+".join(full): {}}
@@ -128,57 +132,66 @@ def _bdr_k(dataset: str, seed: int) -> list[Trial]:
 
 def _learned_features(dataset: str, seed: int) -> list[Trial]:
     k = {"n_clusters": classes_of(dataset)}
-    with_these = {"clusterers": {"k-means": k, "spectral": k, "ensc": k}}
+    options = {"clusterers": {"k-means": k, "spectral": k, "ensc": k}}
     plain = [
-        Trial(dataset, method, seed, parameters, f"features={name}", "features", with_these)
+        Trial(dataset, method, seed, parameters, f"features={name}", _measure("clusterers_on_features"), options)
         for name, method, parameters in (("clip", "none", {}), ("cpp", "cpp", k))
     ]
-    sedsc = settings(dataset, on_collapse="ignore")
+    sedsc = recipe_parameters(dataset, on_collapse="ignore")
     return [
         *plain,
-        Trial(dataset, "sedsc", seed, sedsc, "features=sedsc", "features", with_these),
-        _pro_dsc(dataset, seed, "features=pro-dsc", "features", options=with_these),
+        Trial(dataset, "sedsc", seed, sedsc, "features=sedsc", _measure("clusterers_on_features"), options),
+        _pro_dsc(dataset, seed, "features=pro-dsc", "clusterers_on_features", options=options),
     ]
 
 
 def _cost(dataset: str, seed: int) -> list[Trial]:
-    few = settings(dataset, epochs=4, warmup_steps=1)
+    few = recipe_parameters(dataset, epochs=4, warmup_steps=1)
     k = {"n_clusters": classes_of(dataset)}
     return [
-        Trial(dataset, "sedsc", seed, few | {"on_collapse": "ignore"}, measure="cost"),
-        Trial(dataset, "temi", seed, k | {"warmup_epochs": 0, "epochs": 3}, measure="cost"),
-        Trial(dataset, "cpp", seed, k | {"epochs": 4, "warmup_steps": 1}, measure="cost"),
-        Trial(dataset, "pro-dsc", seed, few, measure="cost"),
+        Trial(dataset, "sedsc", seed, few | {"on_collapse": "ignore"}, measure=_measure("cost")),
+        Trial(dataset, "temi", seed, k | {"warmup_epochs": 0, "epochs": 3}, measure=_measure("cost")),
+        Trial(dataset, "cpp", seed, k | {"epochs": 4, "warmup_steps": 1}, measure=_measure("cost")),
+        Trial(dataset, "pro-dsc", seed, few, measure=_measure("cost")),
     ]
 
 
-SMALL_RUN = {"width": 8, "epochs": 25, "batch_size": 128, "hidden_size": 512, "projection_size": 128,
+SMALL_BYOL = {"width": 8, "epochs": 25, "batch_size": 128, "hidden_size": 512, "projection_size": 128,
              "target_momentum": 0.99}  # fmt: skip
 
 
 def _byol(dataset: str, seed: int) -> list[Trial]:
-    """The paper's backbone and batch for the whole set; a narrow network on 4,000 images where there is only a CPU."""
-    published = settings("cifar10")
+    """The paper's network and batch for the whole set; a narrow network on 4,000 images for a machine without GPU."""
+    published = recipe_parameters("cifar10")
     tuned = {name: published[name] for name in ("n_clusters", "n_components", "gamma", "beta", "eta", "eps")}
     tuned |= {"learning_rate": 0.05, "batch_size": 256, "epochs": 100}
+    variant = "backbone=resnet18"
     if dataset == "cifar10-images":
         small = tuned | {"n_components": 64, "gamma": "auto", "epochs": 8}
-        options = {"backbone": "resnet18", **SMALL_RUN}
-        return [Trial(dataset, "pro-dsc", seed, small, "backbone=resnet18", "from_scratch", options, rows=4000)]
-    return [Trial(dataset, "pro-dsc", seed, tuned, "backbone=resnet18", "from_scratch", {"backbone": "resnet18"})]
+        options = {"backbone": "resnet18", **SMALL_BYOL}
+        return [Trial(dataset, "pro-dsc", seed, small, variant, _measure("from_scratch"), options, rows=4000)]
+    return [Trial(dataset, "pro-dsc", seed, tuned, variant, _measure("from_scratch"), {"backbone": "resnet18"})]
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
-PHASE_EPS = (0.4, 0.2, 0.1, 0.05)  # alpha = d / (n eps); the paper prints no grid
-PHASE_GAMMAS = (75.0, 300.0, 1200.0, 4800.0)
-SENSITIVITY_GAMMAS = (75.0, 150.0, 300.0, 600.0)  # the paper prints no grid here either
-SENSITIVITY_BETAS = (150.0, 300.0, 600.0, 1200.0)
+
+@dataclass(frozen=True)
+class Grids:
+    """Values of the figures over two parameters; the paper prints no grid."""
+
+    phase_eps: tuple[float, ...] = (0.4, 0.2, 0.1, 0.05)  # alpha = d / (n eps)
+    phase_gammas: tuple[float, ...] = (75.0, 300.0, 1200.0, 4800.0)
+    sensitivity_gammas: tuple[float, ...] = (75.0, 150.0, 300.0, 600.0)
+    sensitivity_betas: tuple[float, ...] = (150.0, 300.0, 600.0, 1200.0)
+
+
+GRIDS = Grids()
 
 
 def _narrow(dataset: str) -> dict[str, Any]:
-    """Grids on data at hand use a narrower network, so that they run on two cores."""
-    return {"hidden_size": 256} if dataset == FROZEN else {}
+    """A narrower network for grids on the substitute data, so that they run on two cores."""
+    return {"hidden_size": 256} if dataset == SUBSTITUTE else {}
 
 
 def _phase(dataset: str, seed: int) -> list[Trial]:
@@ -187,33 +200,33 @@ def _phase(dataset: str, seed: int) -> list[Trial]:
             dataset,
             seed,
             f"eps={eps:g},gamma={gamma:g}",
-            "error",
+            "self_expression",
             eps=eps,
             gamma=gamma,
             on_collapse="ignore",
             **_narrow(dataset),
         )
-        for eps in PHASE_EPS
-        for gamma in PHASE_GAMMAS
+        for eps in GRIDS.phase_eps
+        for gamma in GRIDS.phase_gammas
     ]
 
 
 def _sensitivity(dataset: str, seed: int) -> list[Trial]:
     return [
         _pro_dsc(dataset, seed, f"gamma={gamma:g},beta={beta:g}", gamma=gamma, beta=beta, **_narrow(dataset))
-        for gamma in SENSITIVITY_GAMMAS
-        for beta in SENSITIVITY_BETAS
+        for gamma in GRIDS.sensitivity_gammas
+        for beta in GRIDS.sensitivity_betas
     ]
 
 
-def _with(measure: str, **options: Any) -> Callable[[str, int], list[Trial]]:
+def _one_fit(measure: str, **options: Any) -> Callable[[str, int], list[Trial]]:
     return lambda dataset, seed: [_pro_dsc(dataset, seed, measure=measure, options=options)]
 
 
 # The paper's settings for its synthetic data; eta, k and the rest of MLC's are not published, and are ours.
 ON_SPHERE: dict[str, Any] = {
     "encoder": "none", "head_hidden_size": 100, "n_components": 3, "scaling": "none", "warmup_steps": 0,
-    "on_collapse": "ignore", "eta": 0.05, "neighbour_views": 0, "keep": "last",
+    "on_collapse": "ignore", "eta": 0.05, "n_neighbors": 0, "keep_weights": "last",
 }  # fmt: skip
 
 
@@ -232,27 +245,28 @@ def _synthetic(dataset: str, seed: int) -> list[Trial]:
     larger = {"synthetic-pole": 5.0}.get(dataset, 100.0)
     mlc = {name: common[name] for name in ("n_clusters", "n_components", "batch_size", "scaling")}
     return [
-        Trial(dataset, "sedsc", seed, sedsc | {"gamma": 1.0}, "gamma=1", "sphere"),
-        Trial(dataset, "sedsc", seed, sedsc | {"gamma": larger}, f"gamma={larger:g}", "sphere"),
-        Trial(dataset, "mlc", seed, mlc, "", "sphere"),
-        Trial(dataset, "pro-dsc", seed, pro_dsc, f"gamma={published['gamma']:g}", "sphere"),
-        Trial(dataset, "pro-dsc", seed, pro_dsc | {"gamma": "auto"}, "gamma=auto", "sphere"),
+        Trial(dataset, "sedsc", seed, sedsc | {"gamma": 1.0}, "gamma=1", _measure("sphere")),
+        Trial(dataset, "sedsc", seed, sedsc | {"gamma": larger}, f"gamma={larger:g}", _measure("sphere")),
+        Trial(dataset, "mlc", seed, mlc, "", _measure("sphere")),
+        Trial(dataset, "pro-dsc", seed, pro_dsc, f"gamma={published['gamma']:g}", _measure("sphere")),
+        Trial(dataset, "pro-dsc", seed, pro_dsc | {"gamma": "auto"}, "gamma=auto", _measure("sphere")),
     ]
 
 
 def _subspaces(dataset: str, seed: int) -> list[Trial]:
-    images = {FROZEN: "cifar10-images"}.get(dataset)
+    images = {SUBSTITUTE: "cifar10-images"}.get(dataset)
     return [_pro_dsc(dataset, seed, measure="subspaces", options={"images": images} if images else {})]
 
 
 CLIP = ("cifar10", "cifar20", "cifar100", "tiny-imagenet", "imagenet-dogs", "imagenet-1k")
-GRID = (
-    "the paper prints no grid; ours is coarse, and on data at hand with a pre-feature of width 256, to run on two cores"
+COARSE_GRID = (
+    "the paper prints no grid; ours is coarse, and on substitute data the pre-feature has width 256, to run on two "
+    "cores"
 )
 
 EXPERIMENTS = (
     Experiment(
-        "clip", "table", "1", "Eleven methods on CLIP features of six data sets", CLIP, _all_methods, 10, (FROZEN,),
+        "clip", "table", "1", "Eleven methods on CLIP features of six data sets", CLIP, _all_methods, 10, (SUBSTITUTE,),
         ("ACC", "NMI", "seconds"),
         departures=(
             "baselines run with their published defaults, not the best of a grid chosen with labels",
@@ -268,7 +282,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "cost", "table", "2", "Seconds and memory of training", ("cifar10", "cifar100", "imagenet-1k"), _cost, 3,
-        (FROZEN,), ("seconds", "MiB"),
+        (SUBSTITUTE,), ("seconds", "MiB"),
         departures=(
             "the paper does not say what its seconds are of; ours are of one epoch, on this machine's CPU",
             "memory is the peak of the whole process, not of a GPU",
@@ -276,7 +290,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "ablation", "table", "3", "What each term of the loss is for", ("cifar10", "cifar100", "imagenet-dogs"),
-        _ablation, 3, (FROZEN,),
+        _ablation, 3, (SUBSTITUTE,),
         departures=("other regularisers have no published weight; ours is as heavy as the block-diagonal one",),
     ),
     Experiment(
@@ -290,28 +304,28 @@ EXPERIMENTS = (
     ),
     Experiment(
         "learned-features", "table", "B.4", "Other clusterers on the learned representation",
-        ("cifar10", "cifar20", "cifar100", "tiny-imagenet"), _learned_features, 3, (FROZEN,),
+        ("cifar10", "cifar20", "cifar100", "tiny-imagenet"), _learned_features, 3, (SUBSTITUTE,),
         ("k-means ACC", "spectral ACC", "ensc ACC"),
         departures=("EnSC with its default parameters, not the best of a grid",),
     ),
     Experiment(
         "out-of-domain", "table", "B.5", "MNIST, Fashion-MNIST and Flowers",
         ("mnist-clip", "fashion-mnist-clip", "flowers-clip"),
-        partial(_beside, methods=("k-means", "spectral", "ensc", "cpp")), 3, ("flowers-efflite0",),
+        partial(_with_baselines, methods=("k-means", "spectral", "ensc", "cpp")), 3, ("flowers-efflite0",),
         departures=("eta is not published for these three; ours is 0.15",),
     ),
     Experiment(
         "bdr-k", "table", "B.6", "The k of the regulariser around the true number", ("cifar10", "cifar100"), _bdr_k, 3,
-        (FROZEN,),
+        (SUBSTITUTE,),
     ),
     Experiment(
         "encoders", "table", "B.7", "ImageNet-1k by CLIP, DINO and MAE", ("imagenet-1k",),
-        partial(_beside, methods=("k-means",), variant="features=clip-vit-l14"), 3,
+        partial(_with_baselines, methods=("k-means",), variant="features=clip-vit-l14"), 3,
         departures=("the paper gives no settings for DINO and MAE; the recipe of CLIP is used",),
     ),
     Experiment(
         "reuters-har", "table", "B.8", "Text and motion data", ("reuters-10k", "uci-har"),
-        partial(_beside, split="all"), 10,
+        partial(_with_baselines, split="all"), 10,
         ("hapt-561", "reuters-21578"),
         departures=(
             "eta is not published for these two; ours is 0.15",
@@ -327,19 +341,19 @@ EXPERIMENTS = (
         ),
     ),
     Experiment(
-        "alignment", "figure", "1", "G and M align while training", ("cifar100",), _with("meters"), 5, (FROZEN,),
+        "alignment", "figure", "1", "G and M align while training", ("cifar100",), _one_fit("meters"), 5, (SUBSTITUTE,),
         ("ACC", "last_relative_commutator", "last_effective_rank"), "alignment",
     ),
     Experiment(
-        "phase", "figure", "2", "ACC and SRE over alpha and gamma", ("cifar10", "cifar100"), _phase, 1, (FROZEN,),
-        ("ACC", "SRE", "effective_rank", "lambda_max"), "phase", (GRID,),
+        "phase", "figure", "2", "ACC and SRE over alpha and gamma", ("cifar10", "cifar100"), _phase, 1, (SUBSTITUTE,),
+        ("ACC", "SRE", "effective_rank", "lambda_max"), "phase", (COARSE_GRID,),
     ),
     Experiment(
-        "orthogonal", "figure", "3", "Classes in orthogonal subspaces", CLIP, _with("representation"), 1, (FROZEN,),
-        ("ACC", "X across", "Z across", "Z inside"), "orthogonal",
+        "orthogonal", "figure", "3", "Classes in orthogonal subspaces", CLIP, _one_fit("representation"), 1,
+        (SUBSTITUTE,), ("ACC", "X across", "Z across", "Z inside"), "orthogonal",
     ),
     Experiment(
-        "csc", "figure", "4", "G and C become block-diagonal", ("cifar10",), _with("meters"), 1, (FROZEN,),
+        "csc", "figure", "4", "G and C become block-diagonal", ("cifar10",), _one_fit("meters"), 1, (SUBSTITUTE,),
         ("ACC", "last_csc", "last_g_inside", "last_g_outside", "last_c_inside", "last_c_outside"), "csc",
     ),
     Experiment(
@@ -352,53 +366,66 @@ EXPERIMENTS = (
     ),
     Experiment(
         "sensitivity", "figure", "7", "ACC over gamma and beta", ("cifar10", "cifar100", "tiny-imagenet"), _sensitivity,
-        1, (FROZEN,), ("ACC", "NMI"), "sensitivity", (GRID,),
+        1, (SUBSTITUTE,), ("ACC", "NMI"), "sensitivity", (COARSE_GRID,),
     ),
     Experiment(
-        "water-filling", "figure", "A.1", "Predicted and observed spectrum", ("cifar10",), _with("representation"), 1,
-        (FROZEN,), ("effective_rank", "nu"), "water_filling",
+        "water-filling", "figure", "A.1", "Predicted and observed spectrum", ("cifar10",), _one_fit("representation"),
+        1, (SUBSTITUTE,), ("effective_rank", "nu"), "water_filling",
     ),
     Experiment(
         "singular-values", "figure", "B.4", "Directions in use", ("cifar100", "tiny-imagenet", "imagenet-1k"),
-        _with("representation"), 1, (FROZEN,), ("effective_rank",), "singular_values",
+        _one_fit("representation"), 1, (SUBSTITUTE,), ("effective_rank",), "singular_values",
     ),
     Experiment(
         "learning-curves", "figure", "B.5", "Terms and scores from the end of warm-up",
-        ("cifar20", "cifar100", "imagenet-1k"), _with("curves", every=2), 1, (FROZEN,),
-        draw="learning_curves",
+        ("cifar20", "cifar100", "imagenet-1k"), _one_fit("learning_curves", every=2), 1, (SUBSTITUTE,),
+        figure="learning_curves",
     ),
     Experiment(
-        "tsne", "figure", "B.6", "Maps of X and Z", ("cifar10", "cifar100"), _with("representation"), 1, (FROZEN,),
-        ("ACC",), "tsne",
+        "tsne", "figure", "B.6", "Maps of X and Z", ("cifar10", "cifar100"), _one_fit("representation"), 1,
+        (SUBSTITUTE,), ("ACC",), "tsne",
     ),
     Experiment(
         "subspaces", "figure", "B.7", "What the directions of each cluster show", ("cifar10",), _subspaces, 1,
-        (FROZEN,), ("ACC",), "subspaces",
+        (SUBSTITUTE,), ("ACC",), "subspaces",
     ),
 )  # fmt: skip
 EXPERIMENT_BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What will be run, and what cannot be and why."""
+class ExperimentPlan:
+    """The trials of an experiment, and the data sets that cannot be read."""
 
     experiment: Experiment
     trials: list[Trial] = field(default_factory=list)
-    missing: dict[str, str] = field(default_factory=dict)  # data set -> the sentence that says what to do
+    missing: dict[str, str] = field(default_factory=dict)  # data set -> a sentence that says what to do
 
 
 def make_plan(
     experiment: Experiment, datasets: Sequence[str], seeds: Sequence[int], absent: Callable[[str], str | None]
-) -> Plan:
-    """The trials of the named data sets, or of the paper's; where one of those is missing, also of data at hand.
+) -> ExperimentPlan:
+    """Plan the trials of an experiment.
 
-    `absent` gives the reason why a data set cannot be read, or None.
+    Parameters
+    ----------
+    experiment : Experiment
+        A table or figure.
+    datasets : sequence of str
+        Data sets to run on; when empty, those of the paper, and substitutes where one of them is missing.
+    seeds : sequence of int
+        Seeds of each cell.
+    absent : callable(dataset)
+        The reason why a data set cannot be read, or None.
+
+    Returns
+    -------
+    ExperimentPlan
     """
     wanted = list(datasets) or list(experiment.datasets)
     missing = {name: reason for name in wanted if (reason := absent(name))}
     chosen = [name for name in wanted if name not in missing]
     if missing and not datasets:
-        chosen += [name for name in experiment.instead if not absent(name)]
-    trials = [trial for name in chosen for seed in seeds for trial in experiment.plan(name, seed)]
-    return Plan(experiment, trials, missing)
+        chosen += [name for name in experiment.substitutes if not absent(name)]
+    trials = [trial for name in chosen for seed in seeds for trial in experiment.trials(name, seed)]
+    return ExperimentPlan(experiment, trials, missing)

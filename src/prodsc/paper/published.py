@@ -20,7 +20,7 @@ ORIGINS = ("run", "cited", "")  # by the authors, taken from elsewhere, not said
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedNumber:
     """One number of the paper, or one failure in its place."""
 
     table: str  # our name of the table
@@ -39,14 +39,14 @@ class Published:
     failure: str = ""  # one of FAILURES, else empty
 
 
-COLUMNS = tuple(field.name for field in fields(Published) if field.name != "failure")
+COLUMNS = tuple(field.name for field in fields(PublishedNumber) if field.name != "failure")
 REQUIRED = ("table", "number", "label", "dataset", "method", "metric", "unit", "value")
 KEY = ("table", "dataset", "method", "variant", "metric")  # names one number
 
 
 def published(
     table: str | None = None, dataset: str | None = None, method: str | None = None, metric: str | None = None
-) -> list[Published]:
+) -> list[PublishedNumber]:
     """The published numbers that match every given name, in the paper's order; none may match a valid combination."""
     rows = _all()
     for column, wanted in (("table", table), ("dataset", dataset), ("method", method), ("metric", metric)):
@@ -67,7 +67,7 @@ def tables() -> list[str]:
     return _distinct("table")
 
 
-def parse(text: str, origin: str) -> tuple[Published, ...]:
+def parse(text: str, origin: str) -> tuple[PublishedNumber, ...]:
     """The rows of a file of published numbers; `origin` names the file in errors."""
     lines = csv.reader(io.StringIO(text), strict=True)
     seen: dict[tuple[str, ...], int] = {}
@@ -87,7 +87,7 @@ def parse(text: str, origin: str) -> tuple[Published, ...]:
     return tuple(rows)
 
 
-def _row(cells: Sequence[str], where: str) -> Published:
+def _row(cells: Sequence[str], where: str) -> PublishedNumber:
     if len(cells) != len(COLUMNS):
         raise InputError(f"{where}: {len(COLUMNS)} cells are needed, got {len(cells)}. Quote a cell with a comma.")
     cell = dict(zip(COLUMNS, cells, strict=True))
@@ -108,7 +108,7 @@ def _row(cells: Sequence[str], where: str) -> Published:
     value = None if failure else _number("value", cell["value"], where)
     std = _number("std", cell["std"], where) if cell["std"] else None
     texts = {name: content for name, content in cell.items() if name not in ("value", "std")}
-    return Published(**texts, value=value, std=std, failure=failure)
+    return PublishedNumber(**texts, value=value, std=std, failure=failure)
 
 
 def _number(name: str, content: str, where: str) -> float:
@@ -127,6 +127,6 @@ def _distinct(column: str) -> list[str]:
 
 
 @cache
-def _all() -> tuple[Published, ...]:
+def _all() -> tuple[PublishedNumber, ...]:
     file = resources.files("prodsc.paper") / "published.csv"
     return parse(file.read_text(encoding="utf-8"), file.name)

@@ -1,29 +1,28 @@
-"""`reproduce(name)`: a table or figure of the paper from data at hand, the published numbers beside ours."""
+"""`reproduce(name)`: a table or figure of the paper from the available data, the published numbers beside ours."""
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
 from prodsc import files
-from prodsc.bench.summary import Line, summarise, to_csv, to_markdown
-from prodsc.bench.trials import Limits, Outcome, Trial, run_trials
+from prodsc.bench.summary import MethodSummary, summarise, to_csv, to_markdown
+from prodsc.bench.trials import Limits, Outcome, TrialCallback, ignore, run_trials
 from prodsc.errors import ParameterError, did_you_mean, require
-from prodsc.paper.plans import EXPERIMENT_BY_NAME, Experiment, Plan, make_plan
-from prodsc.paper.published import Published, published, tables
+from prodsc.paper.plans import EXPERIMENT_BY_NAME, Experiment, ExperimentPlan, make_plan
+from prodsc.paper.published import PublishedNumber, published, tables
 from prodsc.sources.named import about_set, find, missing
 
-COLUMNS = ("data", "method", "metric", "ours", "std", "runs", "published", "published std", "difference", "note")
-PICTURES = ("png", "svg", "pdf")
-SHOWN = ("data", "method", "metric", "ours", "published", "difference", "note")
-HOME = Path("reproduced")
+CSV_COLUMNS = ("data", "method", "metric", "ours", "std", "runs", "published", "published std", "difference", "note")
+TABLE_COLUMNS = ("data", "method", "metric", "ours", "published", "difference", "note")
+DEFAULT_FOLDER = Path("reproduced")
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One number: ours, the paper's, or why one of them is not there."""
+class PaperComparison:
+    """One number: ours and the paper's, with a note where one of them is missing."""
 
     dataset: str
     method: str
@@ -40,6 +39,7 @@ class Comparison:
         return None if self.ours is None or self.published is None else self.ours - self.published
 
     def row(self) -> list[object]:
+        """Cells under CSV_COLUMNS."""
         numbers = (self.ours, self.std, self.runs, self.published, self.published_std, self.difference)
         rounded = [round(n, 4) if isinstance(n, float) else n for n in numbers]
         return [self.dataset, self.method, self.metric, *rounded, self.note]
@@ -47,64 +47,93 @@ class Comparison:
 
 @dataclass
 class Reproduction:
-    """What was run and what came out."""
+    """The trials of an experiment, their outcomes, and the files that were written."""
 
-    plan: Plan
+    plan: ExperimentPlan
     outcomes: list[Outcome]
     folder: Path
-    pictures: list[Path] = field(default_factory=list)
+    figures: list[Path] = field(default_factory=list)
 
-    def against_paper(self) -> list[Comparison]:
-        """Ours beside the published numbers, then the cells of the paper that could not be run, with the reason."""
+    def against_paper(self) -> list[PaperComparison]:
+        """Our numbers beside the published ones, then the cells of the paper that could not be run."""
         experiment = self.plan.experiment
-        rows = []
-        for line in summarise(self.outcomes):
-            for metric in experiment.metrics:
-                rows.append(_compared(experiment, line, metric))
+        rows = [
+            _compare_with_paper(experiment, summary, metric)
+            for summary in summarise(self.outcomes)
+            for metric in experiment.metrics
+        ]
         for dataset, reason in self.plan.missing.items():
-            for known in _published(experiment, dataset):
-                if known.method in _methods(self.plan, experiment):
-                    rows.append(_not_run(dataset, known, reason))
+            rows += [
+                _not_run(dataset, number, reason)
+                for number in _published_numbers(experiment, dataset)
+                if number.method in _methods(experiment)
+            ]
         return rows
 
     def cells(self) -> list[list[str]]:
-        """The table as text, under SHOWN."""
+        """The table as text, under TABLE_COLUMNS."""
         return [
-            [c.dataset, c.method, c.metric, _shown(c.ours, c.std, c.runs), _shown(c.published, c.published_std),
-             "" if c.difference is None else f"{c.difference:+.1f}", c.note]
+            [
+                c.dataset,
+                c.method,
+                c.metric,
+                _mean_and_std(c.ours, c.std, c.runs),
+                _mean_and_std(c.published, c.published_std),
+                "" if c.difference is None else f"{c.difference:+.1f}",
+                c.note,
+            ]
             for c in self.against_paper()
-        ]  # fmt: skip
+        ]
 
     def lead(self) -> str:
+        """What the table is of, and how it was made."""
         experiment = self.plan.experiment
-        seeds = sorted({outcome.trial.seed for outcome in self.outcomes})
+        seeds = {outcome.trial.seed for outcome in self.outcomes}
+        machine = f"{platform.machine()}, {torch.get_num_threads()} thread(s), torch {torch.__version__}."
         return (
             f"{experiment.kind.capitalize()} {experiment.number} of the paper, `prodsc reproduce {experiment.name}`. "
-            f"Ours: mean ± std over {len(seeds)} seed(s), labels only score. {machine()}"
+            f"Ours: mean ± std over {len(seeds)} seed(s), labels only score. {machine}"
         )
 
     def remarks(self) -> dict[str, list[str]]:
-        """What a reader of the numbers must know, by heading; nothing where there is nothing to say."""
-        found = {
-            "Failed or not run": [f"{o.trial.key}: {o.failed}" for o in self.outcomes if o.failed],
+        """What a reader of the numbers must know, by heading; headings without remarks are left out."""
+        remarks = {
+            "Failed or not run": [f"{o.trial.key}: {o.reason}" for o in self.outcomes if not o.finished],
             "Missing data": list(self.plan.missing.values()),
             "Known departures from the paper": list(self.plan.experiment.departures),
         }
-        return {heading: lines for heading, lines in found.items() if lines}
+        return {heading: lines for heading, lines in remarks.items() if lines}
 
     def text(self) -> str:
-        """The page in Markdown."""
-        parts = [f"# {self.plan.experiment.title}\n", f"{self.lead()}\n", to_markdown(SHOWN, self.cells())]
+        """The result as Markdown."""
+        parts = [f"# {self.plan.experiment.title}\n", f"{self.lead()}\n", to_markdown(TABLE_COLUMNS, self.cells())]
         for heading, lines in self.remarks().items():
             parts.append(f"{heading}:\n\n" + "\n".join(f"- {line}" for line in lines) + "\n")
-        for picture in self.pictures:
-            if picture.suffix == ".png":
-                parts.append(f"![{picture.stem}]({picture.name})\n")
+        parts += [f"![{figure.stem}]({figure.name})\n" for figure in self.figures if figure.suffix == ".png"]
         return "\n".join(parts)
 
 
-def plan(name: str, datasets: Sequence[str] = (), seeds: int | Sequence[int] | None = None) -> Plan:
-    """What `reproduce` would run, and what is missing."""
+def plan(name: str, datasets: Sequence[str] = (), seeds: int | Sequence[int] | None = None) -> ExperimentPlan:
+    """What `reproduce` would run, and what is missing.
+
+    Parameters
+    ----------
+    name : str
+        A table or figure, as `prodsc reproduce` lists them.
+    datasets : sequence of str, optional
+        Named data sets or files; those of the paper when left out.
+    seeds : int or sequence of int, optional
+        Number of runs of each cell, or their seeds; the paper's number when left out.
+
+    Returns
+    -------
+    ExperimentPlan
+
+    Raises
+    ------
+    ParameterError
+        If there is no such table or figure.
+    """
     if name not in EXPERIMENT_BY_NAME:
         raise ParameterError(
             f"there is no table or figure '{name}'{did_you_mean(name, list(EXPERIMENT_BY_NAME)) or '.'} "
@@ -123,109 +152,146 @@ def reproduce(
     out: str | Path | None = None,
     budget_minutes: float | None = None,
     limits: Limits | None = None,
-    watch: Callable[[int, Trial, Outcome | None], None] = lambda number, trial, outcome: None,
+    on_trial: TrialCallback = ignore,
 ) -> Reproduction:
-    """Run a table or figure of the paper and write it to a folder; run again, it goes on where it was stopped."""
-    require("matplotlib", extra="paper", caller="reproduce")  # before hours of training
+    """Run a table or figure of the paper and write it to a folder; the same call continues one that was stopped.
+
+    Parameters
+    ----------
+    name : str
+        A table or figure, as `prodsc reproduce` lists them.
+    datasets : sequence of str, optional
+        Named data sets or files; those of the paper when left out.
+    seeds : int or sequence of int, optional
+        Number of runs of each cell, or their seeds; the paper's number when left out.
+    out : path, optional
+        Folder for results; reproduced/NAME when left out.
+    budget_minutes : float, optional
+        Stop after this time.
+    limits : Limits, optional
+        Time and memory of one run; a run that exceeds them has failed.
+    on_trial : callable(number, trial, outcome), optional
+        Called when a run starts (outcome None) and when it has ended.
+
+    Returns
+    -------
+    Reproduction
+    """
     planned = plan(name, datasets, seeds)
-    folder = HOME / name if out is None else Path(out)
-    trials = (HOME if out is None else folder) / "trials"  # several figures are of the same fits
+    return run_plan(planned, out=out, budget_minutes=budget_minutes, limits=limits, on_trial=on_trial)
+
+
+def run_plan(
+    planned: ExperimentPlan,
+    *,
+    out: str | Path | None = None,
+    budget_minutes: float | None = None,
+    limits: Limits | None = None,
+    on_trial: TrialCallback = ignore,
+) -> Reproduction:
+    """Run what `plan` returned; the other parameters are those of `reproduce`."""
+    require("matplotlib", extra="paper", caller="reproduce")  # before hours of training
+    folder = DEFAULT_FOLDER / planned.experiment.name if out is None else Path(out)
+    trials = (DEFAULT_FOLDER if out is None else folder) / "trials"  # several figures show the same fits
     budget = None if budget_minutes is None else 60 * budget_minutes
-    outcomes = run_trials(planned.trials, trials, limits=limits, budget_seconds=budget, watch=watch)
+    outcomes = run_trials(planned.trials, trials, limits=limits, budget_seconds=budget, on_trial=on_trial)
     result = Reproduction(planned, outcomes, folder)
     write(result)
     return result
 
 
 def write(result: Reproduction) -> None:
-    """results.csv, results.md, report.html, and for a figure its pictures as PNG, SVG and PDF."""
+    """Write results.csv, results.md, report.html, and each figure as PNG, SVG and PDF."""
     from prodsc.paper.reproduce_page import write_reproduce_page  # matplotlib is slow to import, and needed only here
 
     experiment, folder = result.plan.experiment, result.folder
     folder.mkdir(parents=True, exist_ok=True)
-    if experiment.draw is not None:
-        result.pictures = _draw(experiment.draw, result.outcomes, folder)
-    files.write_text(folder / "results.csv", to_csv(COLUMNS, [c.row() for c in result.against_paper()]))
+    if experiment.figure is not None:
+        result.figures = _draw(experiment.figure, result.outcomes, folder)
+    files.write_text(folder / "results.csv", to_csv(CSV_COLUMNS, [c.row() for c in result.against_paper()]))
     files.write_text(folder / "results.md", result.text())
-    write_reproduce_page(folder / "report.html", result)
+    write_reproduce_page(folder / "report.html", result, TABLE_COLUMNS)
 
 
-def _draw(drawing: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
-    from prodsc.paper.drawings import DRAWINGS  # matplotlib is slow to import, and needed only here
+def _draw(name: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
+    """Draw a figure for each data set (all in one for "synthetic") and save it in three formats."""
+    from prodsc.paper.figures_of_trials import FIGURES  # matplotlib is slow to import, and needed only here
     from prodsc.report.save import save_figure
 
-    fine = [outcome for outcome in outcomes if not outcome.failed]
     groups: dict[str, list[Outcome]] = {}
-    for outcome in fine:
-        groups.setdefault("synthetic" if drawing == "synthetic" else outcome.trial.dataset, []).append(outcome)
-    made = []
+    for outcome in outcomes:
+        if outcome.finished:
+            groups.setdefault("synthetic" if name == "synthetic" else outcome.trial.dataset, []).append(outcome)
+    paths = []
     for dataset, group in groups.items():
-        for what, figure in DRAWINGS[drawing](group):
-            stem = what if what == dataset else f"{what}_{Path(dataset).stem}"
-            for suffix in PICTURES:
-                made.append(save_figure(figure, folder / f"{stem}.{suffix}"))
-    return made
-
-
-def machine() -> str:
-    return f"{platform.machine()}, {torch.get_num_threads()} thread(s), torch {torch.__version__}."
+        for title, figure in FIGURES[name](group):
+            stem = title if title == dataset else f"{title}_{Path(dataset).stem}"
+            paths += [save_figure(figure, folder / f"{stem}.{suffix}") for suffix in ("png", "svg", "pdf")]
+    return paths
 
 
 def _absent(dataset: str) -> str | None:
-    """Why a data set cannot be read, with the way out; None when it can."""
-    about = about_set(dataset)
-    if about is None:
+    """Why a data set cannot be read and what to do; None when it can."""
+    info = about_set(dataset)
+    if info is None:
         return None if Path(dataset).exists() else f"{dataset} does not exist."
-    return str(missing(about)) if find(about) is None else None
+    return str(missing(info)) if find(info) is None else None
 
 
-def _published(experiment: Experiment, dataset: str) -> list[Published]:
+def _published_numbers(experiment: Experiment, dataset: str) -> list[PublishedNumber]:
     if experiment.name not in tables():
         return []
     name = experiment.published_as(dataset)
-    return [known for known in published(table=experiment.name) if known.dataset == name]
+    return [number for number in published(table=experiment.name) if number.dataset == name]
 
 
-def _methods(planned: Plan, experiment: Experiment) -> set[str]:
-    """Methods that this experiment runs; the paper's tables also cite others."""
-    example = experiment.plan(experiment.datasets[0], 0)
-    inside = {name for trial in example for name in trial.options.get("clusterers", {})}
-    return {trial.method for trial in example} | inside
+def _methods(experiment: Experiment) -> set[str]:
+    """The methods that an experiment runs; the paper's tables also cite others."""
+    trials = experiment.trials(experiment.datasets[0], 0)
+    clusterers = {name for trial in trials for name in trial.options.get("clusterers", {})}
+    return {trial.method for trial in trials} | clusterers
 
 
-def _compared(experiment: Experiment, line: Line, metric: str) -> Comparison:
+def _compare_with_paper(experiment: Experiment, summary: MethodSummary, metric: str) -> PaperComparison:
     # "k-means ACC" in a table of clusterers: the method is the clusterer, the variant the features.
     clusterer, _, plain = metric.rpartition(" ") if " " in metric and metric.split()[-1].isupper() else ("", "", metric)
-    method = clusterer or line.method
-    known = next(
-        (
-            p
-            for p in _published(experiment, line.dataset)
-            if (p.method, p.metric) == (method, plain) and p.variant in ("", line.variant)
-        ),
-        None,
+    method = clusterer or summary.method
+    numbers = [
+        number
+        for number in _published_numbers(experiment, summary.dataset)
+        if (number.method, number.metric) == (method, plain) and number.variant in ("", summary.variant)
+    ]
+    number = numbers[0] if numbers else None
+    notes = [*summary.failures]
+    if summary.dataset in experiment.substitutes:
+        notes.append("substitute data, not the paper's: not comparable")
+    if number is not None and number.failure:
+        notes.append(f"published: {number.failure}")
+    return PaperComparison(
+        summary.dataset,
+        f"{method} ({summary.variant})" if summary.variant else method,
+        plain,
+        summary.mean(metric),
+        summary.std(metric),
+        len(summary.values.get(metric, ())),
+        number.value if number is not None else None,
+        number.std if number is not None else None,
+        "; ".join(notes),
     )
-    notes = [*line.failures]
-    if line.dataset in experiment.instead:
-        notes.append("data at hand, not the paper's: not comparable")
-    if known is not None and known.failure:
-        notes.append(f"published: {known.failure}")
-    name = f"{method} ({line.variant})" if line.variant else method
-    mean, std, runs = line.mean(metric), line.std(metric), len(line.values.get(metric, ()))
-    value, spread = (known.value, known.std) if known is not None else (None, None)
-    return Comparison(line.dataset, name, plain, mean, std, runs, value, spread, "; ".join(notes))
 
 
-def _not_run(dataset: str, known: Published, reason: str) -> Comparison:
-    name = f"{known.method} ({known.variant})" if known.variant else known.method
-    note = f"not run: {reason.split(';')[0]}" + (f"; published: {known.failure}" if known.failure else "")
-    return Comparison(dataset, name, known.metric, None, None, 0, known.value, known.std, note)
+def _not_run(dataset: str, number: PublishedNumber, reason: str) -> PaperComparison:
+    name = f"{number.method} ({number.variant})" if number.variant else number.method
+    note = f"not run: {reason.split(';')[0]}" + (f"; published: {number.failure}" if number.failure else "")
+    return PaperComparison(dataset, name, number.metric, None, None, 0, number.value, number.std, note)
 
 
-def _shown(mean: float | None, std: float | None, runs: int = 2) -> str:
+def _mean_and_std(mean: float | None, std: float | None, runs: int = 2) -> str:
+    """'83.2 ± 0.4', three digits below 10, without the std for one run."""
     if mean is None:
         return "-"
-    number = f"{mean:.1f}" if abs(mean) >= 10 else f"{mean:.3g}"
-    return (
-        number if std is None or runs < 2 else f"{number} ± {std:.1f}" if abs(mean) >= 10 else f"{number} ± {std:.2g}"
-    )
+    large = abs(mean) >= 10
+    text = f"{mean:.1f}" if large else f"{mean:.3g}"
+    if std is None or runs < 2:
+        return text
+    return f"{text} ± {std:.1f}" if large else f"{text} ± {std:.2g}"

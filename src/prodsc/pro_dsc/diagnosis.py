@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from prodsc.core import losses, theory
+from prodsc.estimators.capabilities import Capability, require_capability
 from prodsc.pro_dsc.defaults import RULES
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.random import sorted_subset
@@ -44,6 +45,7 @@ class Diagnosis:
 
 def diagnose(model: PRODSC, X: Any) -> Diagnosis:
     """Measure the model on as many rows of X as a training batch had, the setting the theorems speak of."""
+    require_capability(model, Capability.DIAGNOSE, "diagnose")
     array = as_array(X)
     n = min(len(array), model.config_.batch_size)
     rows = sorted_subset(len(array), n)

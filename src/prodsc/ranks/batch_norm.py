@@ -10,8 +10,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from prodsc.ranks import size, wrap_distributed_errors
 from prodsc.ranks.collectives import gather_values
+from prodsc.ranks.process import size, wrap_distributed_errors
 
 
 @contextmanager

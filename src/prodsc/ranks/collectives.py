@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from prodsc.ranks import share, shares, size, wrap_distributed_errors
+from prodsc.ranks.process import share, shares, size, wrap_distributed_errors
 
 
 def gather(X: Tensor, n: int) -> Tensor:

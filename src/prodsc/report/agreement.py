@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from prodsc.report import _parts as parts
+from prodsc.report import drawing
 
 PAIRS, EXAMPLES = 5, 8
 RESAMPLES = 100
@@ -46,7 +46,7 @@ def agreement(labels: NDArray[np.intp], other: NDArray[np.intp], k: int | None =
 
 
 def worst_pairs(
-    found: Agreement, labels: NDArray[np.intp], other: NDArray[np.intp], confidence: parts.Floats
+    found: Agreement, labels: NDArray[np.intp], other: NDArray[np.intp], confidence: drawing.Floats
 ) -> list[Pair]:
     """The most frequent disagreements, with the rows that were surest of them: they say most about why."""
     wrong = found.counts.copy()

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from prodsc.core import theory
-from prodsc.report import _parts as parts
+from prodsc.report import drawing
 
 EXEMPLARS, BORDERS, COMPONENTS, ALIGNED, NEIGHBOURS = 8, 8, 3, 6, 3
 STANDING_OUT = 4  # columns named on a card
@@ -49,7 +49,7 @@ class Card:
 def cards(
     Z: NDArray[np.float32],
     labels: NDArray[np.intp],
-    confidence: parts.Floats,
+    confidence: drawing.Floats,
     second: NDArray[np.intp],
     sizes: Sequence[int],
     columns: Sequence[Sequence[tuple[str, float]]] | None = None,
@@ -88,7 +88,7 @@ def _most_along(Z: NDArray[np.float32], rows: NDArray[np.intp], direction: NDArr
     return rows[np.argsort(-np.abs(Z[rows] @ direction), kind="stable")[:ALIGNED]].tolist()
 
 
-def mean_subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]) -> parts.Floats:
+def mean_subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]) -> drawing.Floats:
     """Degrees between every two subspaces: arccos of the root mean square cosine of their principal angles.
 
     Given as (orthonormal directions as columns, strongest first; how many of them count). 90: orthogonal.
@@ -109,7 +109,7 @@ def standing_out(
 
     Rows are read a few at a time: they may be wide, and in a file larger than memory.
     """
-    rows = parts.sample(len(labels), SAMPLE, seed=0)
+    rows = drawing.sample(len(labels), SAMPLE, seed=0)
     near = np.asarray(X[rows[:AT_A_TIME]], dtype=np.float64).mean(axis=0)  # sums of squares about it lose no digits
     sums, squares, sizes = np.zeros((k, len(near))), np.zeros(len(near)), np.bincount(labels[rows], minlength=k)
     for start in range(0, len(rows), AT_A_TIME):
@@ -128,7 +128,7 @@ def standing_out(
     return found
 
 
-def _moment(Z: NDArray[np.float32]) -> tuple[parts.Floats, NDArray[np.float32], float]:
+def _moment(Z: NDArray[np.float32]) -> tuple[drawing.Floats, NDArray[np.float32], float]:
     """Eigenvalues (descending, summing to 1) and vectors of Z'Z / n, and the effective dimension of the rows."""
     if not len(Z):
         return np.zeros(1), np.zeros((Z.shape[1], 1), dtype=np.float32), 0.0

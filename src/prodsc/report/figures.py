@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from prodsc.report import _parts as parts
+from prodsc.report import drawing
 from prodsc.report.style import COLOURS, HEAT, PHASE_TINTS, style
 
 WIDTH = 7.2  # inches; one width for all, so that text has one size down the page
@@ -34,22 +34,23 @@ TERM_HINTS = {
 
 def gram(X: ArrayLike, Z: ArrayLike, labels: ArrayLike, max_rows: int = 600, seed: int = 0) -> Figure:
     """|X X'| beside |Z Z'| (rows L2-normalised) for a random sample of rows, sorted by predicted cluster."""
-    labels = parts.cluster_labels(labels)
-    rows = parts.sample(len(labels), max_rows, seed)
+    labels = drawing.cluster_labels(labels)
+    rows = drawing.sample(len(labels), max_rows, seed)
     rows = rows[np.argsort(labels[rows], kind="stable")]
-    views = {name: parts.unit_rows(parts.matrix(U, name, len(labels))[rows], name) for name, U in (("X", X), ("Z", Z))}
+    given = {"X": drawing.matrix(X, "X", len(labels)), "Z": drawing.matrix(Z, "Z", len(labels))}
+    unit = {name: drawing.unit_rows(U[rows], name) for name, U in given.items()}
     with style():
         figure = Figure(figsize=(WIDTH, 4.4), layout="compressed")
         summaries = []
-        for axes, (name, U) in zip(figure.subplots(1, 2, sharey=True), views.items(), strict=True):
+        for axes, (name, U) in zip(figure.subplots(1, 2, sharey=True), unit.items(), strict=True):
             G = np.abs(U @ U.T)
             image = axes.imshow(G, cmap=HEAT, vmin=0, vmax=1)
-            summaries.append(parts.block_means(G, labels[rows]))
+            summaries.append(drawing.block_means(G, labels[rows]))
             axes.set_title(f"{'before: input X' if name == 'X' else 'after: learned Z'}\n{summaries[-1]}")
-            parts.mark_clusters(axes, labels[rows], sides="xy" if name == "X" else "x")
+            drawing.mark_clusters(axes, labels[rows], sides="xy" if name == "X" else "x")
         figure.colorbar(image, ax=figure.axes, label="|cos| of two rows\n0 orthogonal, 1 same line", pad=0.02)
         figure.suptitle("How alike is each pair of rows?")
-        parts.note(
+        drawing.note(
             figure,
             f"{len(rows):,} of {len(labels):,} rows, sorted by predicted cluster. Look for bright blocks on the\n"
             "diagonal, dark elsewhere: clusters lie in orthogonal subspaces.",
@@ -67,7 +68,7 @@ def learning_curves(history: Mapping[str, Sequence[Any]]) -> Figure:
     `history` has the keys 'phase', 'step', 'total', perhaps 'epoch', and one per term; NaN marks a term that was not
     active. Steps may run on or start again in each phase.
     """
-    steps, phases, curves = parts.read_history(history)
+    steps, phases, curves = drawing.read_history(history)
     spans = [list(run) for _, run in groupby(range(len(phases)), key=phases.__getitem__)]
     tints = {phase: PHASE_TINTS[i % len(PHASE_TINTS)] for i, phase in enumerate(dict.fromkeys(phases))}
     starts = [(steps[span[0] - 1] + steps[span[0]]) / 2 for span in spans[1:]]
@@ -80,8 +81,8 @@ def learning_curves(history: Mapping[str, Sequence[Any]]) -> Figure:
             for span, left, right in zip(spans, edges, edges[1:], strict=False):
                 axes.axvspan(left, right, color=tints[phases[span[0]]], lw=0, zorder=0)
                 active = [i for i in span if np.isfinite(values[i])]
-                parts.curve(axes, steps[active], values[active])
-            parts.panel_title(axes, name.replace("_", " "), TERM_HINTS.get(name, ""))
+                drawing.curve(axes, steps[active], values[active])
+            drawing.panel_title(axes, name.replace("_", " "), TERM_HINTS.get(name, ""))
             axes.set_xlim(edges[0], edges[-1])
             axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
             axes.set_xlabel("training step")
@@ -109,23 +110,23 @@ def map_2d(
     title: str = "Which rows belong together?",
 ) -> Figure:
     """Scatter coloured by cluster, the cluster's number at its median; rows of low confidence (0 to 1) are pale."""
-    labels = parts.cluster_labels(labels)
-    points = parts.finite(parts.matrix(coordinates, "coordinates", len(labels), width=2), "coordinates")
+    labels = drawing.cluster_labels(labels)
+    points = drawing.finite(drawing.matrix(coordinates, "coordinates", len(labels), width=2), "coordinates")
     clusters, sizes = np.unique(labels, return_counts=True)
     strength = np.full(len(labels), 0.85)
     note = "Each dot is one row; dots that touch are alike. Axes have no unit, and wide gaps no meaning."
     if confidence is not None:
-        strength = 0.12 + 0.83 * parts.fractions(confidence, "confidence", len(labels))
+        strength = 0.12 + 0.83 * drawing.fractions(confidence, "confidence", len(labels))
         note += "\nStrong colour: a sure assignment. Pale: the row could belong elsewhere."
     with style():
         figure = Figure(figsize=(WIDTH, 5.4), layout="constrained")
         axes = figure.subplots()
-        parts.scatter_map(axes, points, labels, strength)
+        drawing.scatter_map(axes, points, labels, strength)
         if len(clusters) <= LEGEND_CLUSTERS:
-            handles = parts.cluster_handles(clusters, [f"{c}  ({n:,})" for c, n in zip(clusters, sizes, strict=True)])
+            handles = drawing.cluster_handles(clusters, [f"{c}  ({n:,})" for c, n in zip(clusters, sizes, strict=True)])
             figure.legend(handles=handles, loc="outside right center", title="cluster\n(dots shown)")
-        figure.suptitle(parts.wrapped(title), parse_math=False)
-        parts.note(figure, note + parts.repeated_colours(clusters))
+        figure.suptitle(drawing.wrapped(title), parse_math=False)
+        drawing.note(figure, note + drawing.repeated_colours(clusters))
         figure.set_label(
             f"Scatter of {len(labels):,} rows in {len(clusters)} clusters of {sizes.min():,} to {sizes.max():,} rows."
         )
@@ -134,21 +135,21 @@ def map_2d(
 
 def two_maps(before: ArrayLike, after: ArrayLike, labels: ArrayLike, *, what: str = "class") -> Figure:
     """Places of the same rows of X and of Z side by side, in the colours of their classes."""
-    labels = parts.cluster_labels(labels)
+    labels = drawing.cluster_labels(labels)
     groups = np.unique(labels)
     with style():
         figure = Figure(figsize=(WIDTH, 4.7), layout="constrained")
         pair = {"before: input X": before, "after: learned Z": after}
         for axes, (title, places) in zip(figure.subplots(1, 2), pair.items(), strict=True):
-            points = parts.finite(parts.matrix(places, title, len(labels), width=2), title)
-            parts.scatter_map(axes, points, labels, np.full(len(labels), 0.8), dot=0.5)
+            points = drawing.finite(drawing.matrix(places, title, len(labels), width=2), title)
+            drawing.scatter_map(axes, points, labels, np.full(len(labels), 0.8), dot=0.5)
             axes.set_title(title)
         figure.suptitle(f"Does learning separate the {'classes' if what == 'class' else 'clusters'}?")
-        parts.note(
+        drawing.note(
             figure,
             f"t-SNE of {len(labels):,} rows; number and colour: {what}. Look for islands of one colour on the right\n"
             "where colours mix on the left. Axes have no unit, and wide gaps no meaning."
-            + parts.repeated_colours(groups),
+            + drawing.repeated_colours(groups),
         )
         figure.set_label(f"Two scatters of {len(labels):,} rows, of X and of Z, in {len(groups)} colours by {what}.")
     return figure
@@ -160,11 +161,11 @@ def embed_2d(Z: ArrayLike, seed: int = 0, max_rows: int = 2000) -> tuple[NDArray
     Sign is ignored: z and -z span the same line, so they belong to one subspace and land on one spot. The distance
     is 1 - |<z_i, z_j>| between rows of length one: 0 on the same line, 1 when orthogonal.
     """
-    Z = parts.matrix(Z, "Z")
-    rows = parts.sample(len(Z), max_rows, seed)
-    U = parts.unit_rows(Z[rows], "Z")
+    Z = drawing.matrix(Z, "Z")
+    rows = drawing.sample(len(Z), max_rows, seed)
+    U = drawing.unit_rows(Z[rows], "Z")
     if len(rows) < 4:  # t-SNE has nothing to preserve: principal components of the rows turned to one side
-        return rows, parts.principal_plane(U * np.where(U @ U[0] < 0, -1.0, 1.0)[:, None])
+        return rows, drawing.principal_plane(U * np.where(U @ U[0] < 0, -1.0, 1.0)[:, None])
     from sklearn.manifold import TSNE  # here, because it takes a second to import
     from threadpoolctl import threadpool_limits
 
@@ -180,8 +181,8 @@ def embed_2d(Z: ArrayLike, seed: int = 0, max_rows: int = 2000) -> tuple[NDArray
 
 def spectrum(Z: ArrayLike) -> Figure:
     """Singular values of Z on a log axis, with the effective rank exp(entropy of sigma^2 / sum sigma^2)."""
-    singular = np.linalg.svd(parts.finite(parts.matrix(Z, "Z"), "Z"), compute_uv=False)
-    rank = parts.effective_rank(singular)
+    singular = np.linalg.svd(drawing.finite(drawing.matrix(Z, "Z"), "Z"), compute_uv=False)
+    rank = drawing.effective_rank(singular)
     shown = np.maximum(singular, (singular[0] or 1.0) * 1e-8)  # a log axis cannot show 0
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
@@ -198,7 +199,7 @@ def spectrum(Z: ArrayLike) -> Figure:
         axes.yaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True))
         figure.suptitle("How many directions does Z use?")
-        parts.note(
+        drawing.note(
             figure,
             "A long plateau: many directions carry information. A steep fall after the first few: Z has collapsed.\n"
             "Dashed: the number of equally strong directions that would carry as much.",

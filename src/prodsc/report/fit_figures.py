@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prodsc.core import metrics
 from prodsc.core.graph.number import KCurve
-from prodsc.report import _parts as parts
+from prodsc.report import drawing
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
 from prodsc.training.stopping import RULES
@@ -37,18 +37,18 @@ def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
     with style():
         figure = Figure(figsize=(WIDTH, 3.3), layout="constrained")
         for axes, (name, title, hint, x, y) in zip(figure.subplots(1, 2)[: len(panels)], panels, strict=True):
-            parts.curve(axes, x, y)
+            drawing.curve(axes, x, y)
             axes.set(xlabel="training step", ylim=(0, 1.1 * max(float(y.max()), 1.0)))
             if name == "margin":
                 axes.axhspan(0, 1, color=COLOURS[3], alpha=0.12, lw=0)
                 axes.axhline(1, color=COLOURS[3], ls="--", lw=1.2)
                 axes.annotate("below: collapse possible", (x[-1], 1), (0, -4), textcoords="offset points", ha="right",
                               va="top", color=COLOURS[3], size=8.5)  # fmt: skip
-            parts.panel_title(axes, title, hint)
+            drawing.panel_title(axes, title, hint)
         for axes in figure.axes[len(panels) :]:
             axes.remove()
         figure.suptitle("Did training stay clear of collapse?")
-        parts.note(
+        drawing.note(
             figure,
             "Joint phase, looked at every few steps. Left: stay above the dashed line. Right: a dip in the first\n"
             "steps that comes back is normal; a fall that stays low is a collapse.",
@@ -110,10 +110,10 @@ def kept(seen: States) -> Figure:
         right.set(ylim=(0, 1.1 * max(float(seen.perplexity.max()), 1.5)))
         right.axhspan(0, RULES.split_below, color=COLOURS[3], alpha=0.12, lw=0)
         right.axhline(RULES.split_below, color=COLOURS[3], ls="--", lw=1.2)
-        parts.panel_title(left, "agreement of neighbours", "1: all near rows share a label, 0: as by chance")
-        parts.panel_title(right, "rows that express a row", "in clusters of average size")
+        drawing.panel_title(left, "agreement of neighbours", "1: all near rows share a label, 0: as by chance")
+        drawing.panel_title(right, "rows that express a row", "in clusters of average size")
         figure.suptitle("When was training best?")
-        parts.note(
+        drawing.note(
             figure,
             "Looked at every few steps, without labels. Left: the fit is where the mean of three points is highest.\n"
             "Right: below the dashed line clusters are being split, and training ends.",
@@ -161,9 +161,9 @@ def settled(seen: Settled) -> Figure:
         axes.axhline(RULES.same_labels, color=COLOURS[3], ls="--", lw=1.2)
         low = min(float(seen.stability.min()), 0.9)
         axes.set(xlabel="joint step", ylim=(low - 0.05 * (1 - low), 1 + 0.05 * (1 - low)))
-        parts.panel_title(axes, "NMI with the labels of the look before", "1: the same clusters")
+        drawing.panel_title(axes, "NMI with the labels of the look before", "1: the same clusters")
         figure.suptitle("When did labels settle?")
-        parts.note(
+        drawing.note(
             figure, f"Looked at every few steps. After {RULES.n_unchanged} looks above the dashed line training ends."
         )
         figure.set_label(f"A line chart of {len(seen.steps)} looks at training. {seen.words()}")
@@ -172,7 +172,7 @@ def settled(seen: Settled) -> Figure:
 
 def eigengap(eigenvalues: ArrayLike, k: int) -> Figure:
     """Smallest eigenvalues of the normalised Laplacian, ascending, with the gap after the k-th and the widest gap."""
-    values = parts.finite(np.asarray(eigenvalues), "eigenvalues")
+    values = drawing.finite(np.asarray(eigenvalues), "eigenvalues")
     widest = suggested_k(values)
     with style():
         figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
@@ -192,7 +192,7 @@ def eigengap(eigenvalues: ArrayLike, k: int) -> Figure:
         )
         axes.legend(loc="lower right")
         figure.suptitle("How many clusters does the affinity show?")
-        parts.note(
+        drawing.note(
             figure,
             "As many eigenvalues near 0 as there are separate groups, then a jump. A wide gap right after the number\n"
             "you asked for supports it; no clear gap means that the number is your choice.",
@@ -203,8 +203,8 @@ def eigengap(eigenvalues: ArrayLike, k: int) -> Figure:
 
 def k_curve(curve: KCurve) -> Figure:
     """The score of every candidate k and how far two shares of the rows agree, with the best and the nearly best."""
-    ks, scores = np.array(curve.candidates), parts.finite(np.array(curve.scores), "scores")
-    agreement = 100 * parts.finite(np.array(curve.agreement), "agreement")
+    ks, scores = np.array(curve.candidates), drawing.finite(np.array(curve.scores), "scores")
+    agreement = 100 * drawing.finite(np.array(curve.agreement), "agreement")
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -220,11 +220,11 @@ def k_curve(curve: KCurve) -> Figure:
         low = max(float(scores.min()), -max(1.0, float(scores.max())))  # far below zero nothing can be learned
         left.set_ylim(low - 0.1, max(float(scores.max()), *curve.reference, 0.0) * 1.15 + 0.1)
         right.set_ylim(0, 105)
-        parts.panel_title(left, "score, bits", "confirmed less 3 x unconfirmed; dashed: one cloud")
-        parts.panel_title(right, "agreement of two shares, %", "100: the same clusters again")
+        drawing.panel_title(left, "score, bits", "confirmed less 3 x unconfirmed; dashed: one cloud")
+        drawing.panel_title(right, "agreement of two shares, %", "100: the same clusters again")
         clear = f"k = {curve.k}" if curve.clear else "no clear k"
         figure.suptitle(f"How many clusters do the rows themselves show? {clear}")
-        parts.note(
+        drawing.note(
             figure,
             f"{curve.rows:,} rows; two random shares of them are clustered for each k. The highest point is the\n"
             "answer when it is well above the dashed line; points nearly as high are as good.",
@@ -260,7 +260,7 @@ def confusion(
                 ink = INK if shares[i, j] > 0.6 else "white"
                 axes.text(j, i, f"{table[i, j]:,}", ha="center", va="center", size=8, color=ink)
         every = max(1, -(-max(table.shape) // 25))
-        names = [parts.textwrap.shorten(classes[c], 14, placeholder="…") or "…" for c in order]
+        names = [drawing.textwrap.shorten(classes[c], 14, placeholder="…") or "…" for c in order]
         turned = 90 if max(map(len, names)) > 3 else 0
         axes.set_xticks(range(0, len(order), every), names[::every], rotation=turned, parse_math=False)
         axes.set_yticks(range(0, len(table), every), [str(c) for c in clusters[::every]])
@@ -268,7 +268,7 @@ def confusion(
         figure.colorbar(image, ax=axes, label="share of the cluster's rows", pad=0.02)
         figure.suptitle(f"Which {side} is in which cluster?")
         what = "Numbers are rows." if few else "Brightness is the share of the cluster's rows."
-        parts.note(figure, f"{what} Bright on the diagonal: clusters and {side}es agree. Off it: what is confused.")
+        drawing.note(figure, f"{what} Bright on the diagonal: clusters and {side}es agree. Off it: what is confused.")
         agree = table[np.arange(min(table.shape)), np.arange(min(table.shape))].sum()
         figure.set_label(f"Table of {len(table)} clusters by {len(order)} classes; {agree:,} rows on the diagonal.")
     return figure  # fmt: skip
@@ -284,7 +284,7 @@ def reliability(right: ArrayLike, **confidences: ArrayLike) -> Figure:
         axes.plot([0, 1], [0, 1], color=INK, ls="--", lw=1, label="as sure as right")
         said = []
         for colour, (name, values) in zip(COLOURS, confidences.items(), strict=False):
-            sure = parts.fractions(values, name, len(truth))
+            sure = drawing.fractions(values, name, len(truth))
             place = np.clip(np.digitize(sure, edges) - 1, 0, BINS - 1)
             used = [i for i in range(BINS) if (place == i).sum() >= LEAST]
             x, y = ([column[place == i].mean() for i in used] for column in (sure, truth))
@@ -295,7 +295,7 @@ def reliability(right: ArrayLike, **confidences: ArrayLike) -> Figure:
         axes.set(xlabel="confidence", ylabel="share of right labels", xlim=(0, 1), ylim=(0, 1))
         axes.legend(loc="upper left")
         figure.suptitle("Are labels as often right as they are sure?")
-        parts.note(
+        drawing.note(
             figure,
             f"Rows in {BINS} bins by confidence (bins of {LEAST} rows or more). Right: in the cluster that is\n"
             "matched to their class. On the dashed line labels are as sure as right; below it, too sure.",
@@ -304,7 +304,7 @@ def reliability(right: ArrayLike, **confidences: ArrayLike) -> Figure:
     return figure
 
 
-def _offsets(history: Mapping[str, Sequence[Any]]) -> parts.Floats:
+def _offsets(history: Mapping[str, Sequence[Any]]) -> drawing.Floats:
     """Steps count anew in each phase; the axis goes on."""
     steps, phases = np.asarray(history["step"], dtype=np.float64), list(history["phase"])
     starts = [i for i in range(1, len(phases)) if steps[i] <= steps[i - 1]]

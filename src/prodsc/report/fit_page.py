@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 
 from prodsc.core import metrics
 from prodsc.core.graph import laplacian_eigenvalues
-from prodsc.paper.theory_figures import water_filling
 from prodsc.pro_dsc.diagnosis import Diagnosis, diagnose
-from prodsc.report import _parts as parts
-from prodsc.report import figures, fit_figures
+from prodsc.report import drawing, figures, fit_figures
 from prodsc.report.agreement import agreement, resampled, worst_pairs
 from prodsc.report.clusters import Card, cards, standing_out
 from prodsc.report.layout import Layout, lay_out
 from prodsc.report.looks import Looks
 from prodsc.report.map_data import Shown, map_data
 from prodsc.report.movement import bands
-from prodsc.report.page import Part, Picture, Section, Table, component, write_page
+from prodsc.report.page import PageFigure, PageItem, PageSection, PageTable, component, write_page
+from prodsc.report.theory_figures import water_filling
 
 if TYPE_CHECKING:
     from prodsc.pro_dsc.estimator import PRODSC
@@ -52,7 +51,7 @@ def write_fit_page(
     y: np.ndarray | None = None,
     classes: Sequence[str] | None = None,
     made: Mapping[str, Any] | None = None,
-    tables: Sequence[Table] = (),
+    tables: Sequence[PageTable] = (),
     other: OtherFit | None = None,
 ) -> None:
     """`proba` is the model's predict_proba of X, if it is known; else it is computed for the rows that are shown.
@@ -63,7 +62,7 @@ def write_fit_page(
     """
     looks = looks or Looks()
     looks.check(len(X))
-    rows = parts.sample(len(X), MOST_SHOWN, seed=0)
+    rows = drawing.sample(len(X), MOST_SHOWN, seed=0)
     pieces = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
     Z = np.concatenate([model.transform(X[piece]) for piece in pieces])
     layout = lay_out(Z)
@@ -113,7 +112,7 @@ def write_fit_page(
 # ---- the sections --------------------------------------------------------------------------------------------------
 
 
-def _map(shown: Shown, layout: Layout, n: int, notes: Sequence[str]) -> Section:
+def _map(shown: Shown, layout: Layout, n: int, notes: Sequence[str]) -> PageSection:
     sample = [f"{len(shown.rows):,} of {n:,} rows, drawn at random, are on the map."] if len(shown.rows) < n else []
     lead = (
         "Each dot is one row, coloured by its cluster; dots that lie together have similar representations. Islands of "
@@ -129,32 +128,32 @@ def _map(shown: Shown, layout: Layout, n: int, notes: Sequence[str]) -> Section:
     modes = [("cluster", "cluster"), ("confidence", "confidence")]
     modes += [("class", "known class")] if shown.truth is not None else []
     modes += [("moved", "moved or not")] if shown.elsewhere is not None else []
-    return Section("map", "Map", " ".join([lead, *sample, *notes]), [component("map", modes, made)])
+    return PageSection("map", "Map", " ".join([lead, *sample, *notes]), [component("map", modes, made)])
 
 
-def _clusters(shown: Shown, made: Sequence[Card]) -> Section:
+def _clusters(shown: Shown, made: Sequence[Card]) -> PageSection:
     lead = (
         "One card per cluster, the largest first. Effective dimension: how many equally strong directions would carry "
         "as much as the cluster's own. The angle to another cluster is that between their subspaces: near 90° they "
         "share nothing, far below it they overlap and may be one. Click any row to find it on the map."
     )
     texts, images = shown.texts(), shown.looks.image is not None
-    return Section("clusters", "Clusters", lead, [component("clusters", made, shown.name, texts, images)])
+    return PageSection("clusters", "Clusters", lead, [component("clusters", made, shown.name, texts, images)])
 
 
-def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, shown: Shown) -> Section:
-    drawn = parts.sample(len(shown.rows), DRAWN, seed=0)
+def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, shown: Shown) -> PageSection:
+    drawn = drawing.sample(len(shown.rows), DRAWN, seed=0)
     some = np.asarray(X[shown.rows[drawn]], dtype=np.float32)
     history = {name: column.tolist() for name, column in model.history_.items()}
     eigenvalues = laplacian_eigenvalues(model.partition_.kernel, 2 * model.n_clusters_ + 5)
     pictures = [
-        Picture(
+        PageFigure(
             figures.gram(some.reshape(len(some), -1), Z[drawn], shown.labels[drawn]),
             "Before and after",
             "How much every two rows point the same way, in the input and in the learned representation. Bright "
             "squares along the diagonal and dark elsewhere mean that clusters lie in orthogonal subspaces.",
         ),
-        Picture(
+        PageFigure(
             fit_figures.eigengap(eigenvalues, model.n_clusters_),
             f"Is {model.n_clusters_} the right number?",
             about_k(eigenvalues, model.n_clusters_),
@@ -162,7 +161,7 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
         *_estimated(model),
         *_kept(history),
         *_margin(history),
-        Picture(
+        PageFigure(
             figures.spectrum(Z[drawn]),
             "Has it collapsed?",
             "Singular values of the representation. A long plateau means that many directions are in use; a "
@@ -174,14 +173,14 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
         losses = {name: column for name, column in history.items() if name not in fit_figures.METERS}
         curves = figures.learning_curves(losses)
         words = "Each term of the loss, step by step. The curves should fall and flatten."
-        pictures.append(Picture(curves, "Training", words))
-    table = Table(
+        pictures.append(PageFigure(curves, "Training", words))
+    table = PageTable(
         "The numbers behind the verdict",
         ["measured", "value", "expected", "what it is"],
         [[f.name, f"{f.value:.4g}", f.expected, f.why] for f in found.findings],
     )
     lead = "Labels are worth only as much as the representation they come from. This is what 'prodsc diagnose' says."
-    return Section("sound", "Is it sound?", lead, [component("verdict", found), table, *pictures])
+    return PageSection("sound", "Is it sound?", lead, [component("verdict", found), table, *pictures])
 
 
 def about_k(eigenvalues: np.ndarray, k: int) -> str:
@@ -203,31 +202,31 @@ def about_k(eigenvalues: np.ndarray, k: int) -> str:
     return f"{said} It is advice, not proof: the gap sees how separate groups are, not whether they mean something."
 
 
-def _estimated(model: "PRODSC") -> list[Picture]:
+def _estimated(model: "PRODSC") -> list[PageFigure]:
     curve = getattr(model, "k_curve_", None)
-    return [] if curve is None else [Picture(fit_figures.k_curve(curve), "How k was chosen", curve.summary())]
+    return [] if curve is None else [PageFigure(fit_figures.k_curve(curve), "How k was chosen", curve.summary())]
 
 
-def _kept(history: Mapping[str, Sequence[Any]]) -> list[Picture]:
+def _kept(history: Mapping[str, Sequence[Any]]) -> list[PageFigure]:
     seen = fit_figures.states(history)
     if seen is not None:
-        return [Picture(fit_figures.kept(seen), "When was training best?", seen.words())]
+        return [PageFigure(fit_figures.kept(seen), "When was training best?", seen.words())]
     settled = fit_figures.settling(history)
     if settled is not None:
-        return [Picture(fit_figures.settled(settled), "When did labels settle?", settled.words())]
+        return [PageFigure(fit_figures.settled(settled), "When did labels settle?", settled.words())]
     return []
 
 
-def _margin(history: Mapping[str, Sequence[Any]]) -> list[Picture]:
+def _margin(history: Mapping[str, Sequence[Any]]) -> list[PageFigure]:
     picture = fit_figures.margin(history) if len(history["step"]) else None
     words = (
         "Theorem 2 bounds the weight of self-expression, gamma: below the bound the representation keeps all its "
         "directions. The margin is the bound over the gamma in use, measured while training."
     )
-    return [] if picture is None else [Picture(picture, "Collapse margin over time", words)]
+    return [] if picture is None else [PageFigure(picture, "Collapse margin over time", words)]
 
 
-def _predicted(found: Diagnosis) -> list[Picture]:
+def _predicted(found: Diagnosis) -> list[PageFigure]:
     """The spectrum that theory predicts, when there is a theorem for the method."""
     if found.predicted is None or found.nu is None:
         return []
@@ -237,12 +236,12 @@ def _predicted(found: Diagnosis) -> list[Picture]:
         "how strong it is. Dots far below the fill on the right are directions that training has lost, or not yet "
         "brought back."
     )
-    return [Picture(picture, "As theory predicts?", words)]
+    return [PageFigure(picture, "As theory predicts?", words)]
 
 
 def _known(
-    shown: Shown, labels: NDArray[np.intp], codes: NDArray[np.intp], tables: Sequence[Table], other: OtherFit | None
-) -> tuple[Section, list[int]]:
+    shown: Shown, labels: NDArray[np.intp], codes: NDArray[np.intp], tables: Sequence[PageTable], other: OtherFit | None
+) -> tuple[PageSection, list[int]]:
     matched = agreement(labels, codes, len(shown.sizes))
     spread = resampled(matched.counts)
     found = metrics.scores(codes, labels)
@@ -252,7 +251,7 @@ def _known(
         "ARI": "pairs of rows on which both agree, corrected for chance",
     }
     beside = metrics.scores(codes, other.labels) if other is not None else {}
-    table = Table(
+    table = PageTable(
         "Scores",
         ["score", "this fit", *(["the other fit"] if beside else []), "what it is"],
         [
@@ -268,7 +267,7 @@ def _known(
         mostly = f", which is matched to '{shown.classes[partner]}'" if partner >= 0 else ", which is matched to none"
         return f"{pair.count:,} rows of '{shown.classes[pair.other]}' are in cluster {pair.cluster}{mostly}"
 
-    picture = Picture(
+    picture = PageFigure(
         fit_figures.confusion(matched.counts, matched.partner, shown.classes),
         "What is confused with what",
         "Clusters have no names, so each is matched to the class it fits best, one to one.",
@@ -277,27 +276,27 @@ def _known(
         "Known labels are used here, to score, and nowhere else. ± is the standard deviation over rows drawn again "
         "(bootstrap) of this one fit; other seeds vary more, and 'prodsc compare' measures that."
     )
-    sure = Picture(
+    sure = PageFigure(
         fit_figures.reliability(matched.partner[shown.labels] == shown.truth, confidence=shown.confidence),
         "Is confidence what it says",
         "Confidence was set without these labels, by how far rows that are near in the input share a cluster.",
     )
-    content: list[Part] = [*tables, table, picture, sure]
+    content: list[PageItem] = [*tables, table, picture, sure]
     if pairs:
         content.append(component("pairs", pairs, words, shown.name, shown.texts()))
-    return Section("known", "Against known labels", lead, content), [row for pair in pairs for row in pair.rows]
+    return PageSection("known", "Against known labels", lead, content), [row for pair in pairs for row in pair.rows]
 
 
 def _moved(
     shown: Shown, labels: NDArray[np.intp], other: OtherFit, k: int
-) -> tuple[Shown, Section, list[int]]:  # fmt: skip
+) -> tuple[Shown, PageSection, list[int]]:  # fmt: skip
     theirs = np.asarray(other.labels, dtype=np.intp)
     matched = agreement(labels, theirs, k)
     ours = np.full(matched.counts.shape[1], k, dtype=np.intp)  # k: a cluster of the other fit without a partner
     has = matched.partner >= 0
     ours[matched.partner[has]] = np.flatnonzero(has)
     moved = worst_pairs(matched, shown.labels, theirs[shown.rows], shown.confidence)
-    table = Table(
+    table = PageTable(
         "Clusters of this fit and their partners",
         ["cluster", "rows", "partner in the other fit", "rows that stay", "gone", "come"],
         [
@@ -317,18 +316,18 @@ def _moved(
         f"{len(labels):,} move (ARI {metrics.ari(theirs, labels):.3f}). Clusters are matched one to one so that as few "
         "as possible move. Colour the map by 'moved or not' to see where."
     )
-    content: list[Part] = [component("flow", *bands(matched)), table]
+    content: list[PageItem] = [component("flow", *bands(matched)), table]
     if moved:
 
         def words(pair: Any) -> str:
             return f"{pair.count:,} rows of cluster {pair.cluster} are in cluster {pair.other} of the other fit"
 
         content.append(component("pairs", moved, words, shown.name, shown.texts()))
-    section = Section("moved", "How labels moved", lead, content)
+    section = PageSection("moved", "How labels moved", lead, content)
     return replace(shown, elsewhere=ours[theirs[shown.rows]]), section, [row for pair in moved for row in pair.rows]
 
 
-def _made(made: Mapping[str, Any]) -> Section:
+def _made(made: Mapping[str, Any]) -> PageSection:
     data, machine = made["data"], made.get("machine", {})
     of_data = {
         "file": data["file"],
@@ -349,7 +348,7 @@ def _made(made: Mapping[str, Any]) -> Section:
     groups = [("Data", of_data, True), ("Cost and machine", cost, True), ("Versions", made["versions"], False)]
     groups.append((f"All {len(parameters)} parameters", parameters, False))
     lead = "Enough to repeat the fit. The fingerprint is a sha256 of shape, type and content of the data."
-    return Section("made", "How it was made", lead, [component("made", made.get("command", ""), groups)])
+    return PageSection("made", "How it was made", lead, [component("made", made.get("command", ""), groups)])
 
 
 def _text(value: Any) -> str:

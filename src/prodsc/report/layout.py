@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from prodsc.report import _parts as parts
+from prodsc.report import drawing
 from prodsc.report.figures import embed_2d
 
 NEAREST = 10  # rows of the sample that say where another row goes
@@ -20,7 +20,7 @@ CHUNK = 4096  # rows placed at a time: bounds memory at CHUNK x sample
 
 @dataclass(frozen=True)
 class Layout:
-    places: parts.Floats  # n x 2
+    places: drawing.Floats  # n x 2
     embedded: int  # rows that t-SNE placed itself
 
     def words(self) -> str:
@@ -33,25 +33,25 @@ class Layout:
 
 def lay_out(Z: ArrayLike, max_embedded: int = 2000, seed: int = 0) -> Layout:
     """A place in the plane for every row; rows on one line through the origin are alike, as in `embed_2d`."""
-    array = parts.matrix(Z, "Z")
+    array = drawing.matrix(Z, "Z")
     sample, plane = embed_2d(array, seed, max_embedded)
     if len(sample) == len(array):
         return Layout(plane, len(sample))
     places = np.empty((len(array), 2))
     places[sample] = plane
     rest = np.setdiff1d(np.arange(len(array)), sample)
-    landmarks = parts.unit_rows(array[sample], "Z").astype(np.float32)
+    landmarks = drawing.unit_rows(array[sample], "Z").astype(np.float32)
     spacing = cKDTree(plane).query(plane, k=min(4, len(plane)))[0].mean(axis=1)
     rng = np.random.default_rng(seed)
     for start in range(0, len(rest), CHUNK):
         rows = rest[start : start + CHUNK]
-        near, weights = nearest(parts.unit_rows(array[rows], "Z").astype(np.float32), landmarks)
+        near, weights = nearest(drawing.unit_rows(array[rows], "Z").astype(np.float32), landmarks)
         noise = rng.standard_normal((len(rows), 2)) * spacing[near[:, :1]] / 2  # or many dots would share one spot
         places[rows] = geometric_median(plane[near], weights) + noise
     return Layout(places, len(sample))
 
 
-def nearest(U: np.ndarray, landmarks: np.ndarray) -> tuple[np.ndarray, parts.Floats]:
+def nearest(U: np.ndarray, landmarks: np.ndarray) -> tuple[np.ndarray, drawing.Floats]:
     """The landmarks most alike by |cosine|, best first, and weights that fall with distance, the best's being 1."""
     alike, near = (torch.from_numpy(U) @ torch.from_numpy(landmarks).T).abs().topk(min(NEAREST, len(landmarks)))
     distance = 1 - alike.double()
@@ -59,7 +59,7 @@ def nearest(U: np.ndarray, landmarks: np.ndarray) -> tuple[np.ndarray, parts.Flo
     return near.numpy(), torch.exp(-3 * gap / gap[:, -1:].clamp_min(1e-9)).numpy()
 
 
-def geometric_median(points: parts.Floats, weights: parts.Floats, iterations: int = 10) -> parts.Floats:
+def geometric_median(points: drawing.Floats, weights: drawing.Floats, iterations: int = 10) -> drawing.Floats:
     """m x 2: for each of m sets of points the place with the least weighted distance to them (Weiszfeld).
 
     The mean of neighbours on two islands would lie in the water between; the median stays with the larger weight.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prodsc.report import _parts as parts
+from prodsc.report import drawing
 from prodsc.report.looks import ACROSS, SHEET, TEXT_BYTES, Looks, Sprites, short, sprites
 from prodsc.report.style import COLOURS, COLOURS_ON_DARK
 
@@ -21,9 +21,9 @@ class Shown:
     """The rows on the page: all of them, or a sample. Everything else on the page numbers them 0 to len(rows) - 1."""
 
     rows: NDArray[np.intp]  # their numbers in X
-    places: parts.Floats
+    places: drawing.Floats
     labels: NDArray[np.intp]
-    confidence: parts.Floats
+    confidence: drawing.Floats
     second: NDArray[np.intp]  # the cluster a row would go to otherwise
     sizes: Sequence[int]  # of the clusters, all rows counted
     looks: Looks  # numbered as X
@@ -84,14 +84,14 @@ def packed(values: NDArray[Any], kind: str) -> dict[str, str]:
     return {"kind": kind, "data": base64.b64encode(array.tobytes()).decode("ascii")}
 
 
-def unit_square(places: parts.Floats) -> parts.Floats:
+def unit_square(places: drawing.Floats) -> drawing.Floats:
     """The plane moved and scaled into the unit square with a margin, its proportions kept."""
     low, high = places.min(axis=0), places.max(axis=0)
     span = float((high - low).max()) or 1.0
     return 0.5 + (places - (low + high) / 2) / span * (1 - 2 * EDGE)
 
 
-def _centres(plane: parts.Floats, labels: NDArray[np.intp], k: int) -> parts.Floats:
+def _centres(plane: drawing.Floats, labels: NDArray[np.intp], k: int) -> drawing.Floats:
     """Where the number of each cluster stands: the row nearest the median, so that it is never beside a crescent."""
     centres = np.full((k, 2), -1.0)
     for c in np.unique(labels):

@@ -26,7 +26,7 @@ DPI = 150  # sharp on paper and on a dense screen, and a page of five figures st
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A caption, the heads of the columns, and rows of cells that are already text; the first cell names the row."""
 
     caption: str
@@ -42,7 +42,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PageFigure:
     figure: Figure | Path  # or a PNG that is already there
     heading: str
     caption: str
@@ -55,16 +55,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of the page with a name to link to; several pictures in a row stand side by side where there is room."""
 
     name: str
     heading: str
     lead: str
-    parts: Sequence["Part"]
+    parts: Sequence["PageItem"]
 
 
-Part = Table | Picture | Markup
+PageItem = PageTable | PageFigure | Markup
 
 
 def write_page(path: str | Path, **content: Any) -> None:
@@ -76,13 +76,13 @@ def render_page(
     *,
     title: str,
     facts: Mapping[str, str],
-    tables: Sequence[Table] = (),
+    tables: Sequence[PageTable] = (),
     figures: Sequence[tuple[Figure, str, str]] = (),
-    sections: Sequence[Section] = (),
+    sections: Sequence[PageSection] = (),
     data: Mapping[str, Any] | None = None,
 ) -> str:
     """The page as text. `figures` are (figure, heading, caption); `data` is what the map shows (see `fit_page`)."""
-    loose = [*map(_part, tables), *(_part(Picture(*figure)) for figure in figures)]
+    loose = [*map(_part, tables), *(_part(PageFigure(*figure)) for figure in figures)]
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     page = _environment().get_template("page.html.jinja").render(
@@ -102,15 +102,15 @@ def render_page(
 
 
 def component(name: str, *values: Any, **named: Any) -> Markup:
-    """One of the macros in parts.html.jinja, filled in."""
-    return Markup(getattr(_environment().get_template("parts.html.jinja").module, name)(*values, **named))
+    """One of the macros in components.html.jinja, filled in."""
+    return Markup(getattr(_environment().get_template("components.html.jinja").module, name)(*values, **named))
 
 
-def _parts_of(section: Section) -> list[Markup]:
+def _parts_of(section: PageSection) -> list[Markup]:
     made: list[Markup] = []
     pictures: list[Markup] = []
     for part in [*section.parts, Markup("")]:
-        if isinstance(part, Picture):
+        if isinstance(part, PageFigure):
             pictures.append(_part(part, card=False))
             continue
         if pictures:
@@ -120,10 +120,10 @@ def _parts_of(section: Section) -> list[Markup]:
     return made
 
 
-def _part(part: Part, card: bool = True) -> Markup:
-    if isinstance(part, Table):
+def _part(part: PageItem, card: bool = True) -> Markup:
+    if isinstance(part, PageTable):
         return component("table", part, card=card)
-    if isinstance(part, Picture):
+    if isinstance(part, PageFigure):
         return component("picture", part, _png(part.figure), card=card)
     return part
 

@@ -21,6 +21,7 @@ from prodsc.report.style import COLOURS, INK, MUTED, cluster_colour, cluster_mar
 
 Floats = NDArray[np.float64]
 
+BELOW: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # place of a legend below the axes
 FEW = 40  # up to here every point of a curve gets a dot
 MANY = 300  # from here a curve is drawn pale, with its running mean on top
 
@@ -59,6 +60,17 @@ def unit_rows(array: NDArray[Any], name: str) -> Floats:
 def effective_rank(singular: NDArray[Any]) -> float:
     """`theory.effective_rank_of_spectrum` of an array."""
     return float(theory.effective_rank_of_spectrum(torch.from_numpy(singular)))
+
+
+def vector(values: ArrayLike, name: str, n: int | None = None, above: float | None = None) -> Floats:
+    """Finite numbers; with `above` they must ascend from there."""
+    array = np.asarray(values)
+    if array.ndim != 1 or not len(array) or n not in (None, len(array)):
+        raise InputError(f"{name} must be a list of {n or 'one or more'} numbers; got shape {array.shape}.")
+    floats = finite(array, name)
+    if above is not None and (np.diff(floats, prepend=above) <= 0).any():
+        raise InputError(f"{name} must ascend from above {above:g}, without repeats; got {floats.tolist()}.")
+    return floats
 
 
 def fractions(values: ArrayLike, name: str, n: int) -> Floats:
@@ -186,6 +198,14 @@ def panel_title(axes: Axes, name: str, hint: str) -> None:
 def note(figure: Figure, text: str) -> None:
     """The sentence under a figure that says what to look for."""
     figure.supxlabel(text, fontsize=9, color=MUTED)
+
+
+def describe(figure: Figure, title: str, note: str, alternative: str) -> Figure:
+    """Title, the sentence under the figure and the alternative text."""
+    figure.suptitle(title)
+    figure.supxlabel(note, fontsize=9, color=MUTED)
+    figure.set_label(alternative)
+    return figure
 
 
 def principal_plane(U: Floats) -> Floats:

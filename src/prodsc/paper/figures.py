@@ -1,15 +1,17 @@
-"""The paper's figures of results: scores over a grid, learning curves, spheres, images of a subspace."""
+"""Figures of the paper that show many fits: scores over a grid, learning curves with scores, manifolds on a sphere."""
 # ruff: noqa: RUF001 - Greek letters and minus signs are meant
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
 from prodsc.errors import InputError
-from prodsc.report import _parts as parts
+from prodsc.report import drawing
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, MUTED, cluster_colour, style
 
@@ -22,7 +24,7 @@ TERMS = {
 
 def sensitivity(gammas: Sequence[float], betas: Sequence[float], acc: ArrayLike) -> Figure:
     """ACC in percent over gamma (rows) and beta (columns); not a number: no run succeeded."""
-    scores = parts.matrix(acc, "acc", len(gammas), len(betas)).astype(np.float64)
+    scores = drawing.matrix(acc, "acc", len(gammas), len(betas)).astype(np.float64)
     if np.isnan(scores).all():
         raise InputError("acc must hold at least one number: every run failed.")
     with style():
@@ -38,7 +40,7 @@ def sensitivity(gammas: Sequence[float], betas: Sequence[float], acc: ArrayLike)
         axes.set(xlabel="β: weight of the regulariser of C", ylabel="γ: weight of self-expression")
         figure.colorbar(image, ax=axes, label="ACC, % of rows in the right cluster")
         figure.suptitle("How much do the weights matter?")
-        parts.note(figure, "Even brightness would mean that a guess is as good as a search.")
+        drawing.note(figure, "Even brightness would mean that a guess is as good as a search.")
         figure.set_label(f"Heat map of ACC from {np.nanmin(scores):.1f} to {np.nanmax(scores):.1f} %.")
     return figure
 
@@ -52,16 +54,16 @@ def learning_curves(
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         panels = figure.subplots(1, len(terms) + 1)
         for axes, (name, values), colour in zip(panels, terms.items(), COLOURS, strict=False):
-            axes.plot(when, parts.finite(np.asarray(values), name), color=colour, lw=1)
-            parts.panel_title(axes, TERMS.get(name, name), "lower is better")
+            axes.plot(when, drawing.finite(np.asarray(values), name), color=colour, lw=1)
+            drawing.panel_title(axes, TERMS.get(name, name), "lower is better")
             axes.set_xlabel("epoch")
         for (name, values), colour, marker in zip(scores.items(), COLOURS[3:], "os^", strict=False):
             panels[-1].plot(looks, np.asarray(values), color=colour, marker=marker, ms=3, label=name)
-        parts.panel_title(panels[-1], "scores, %", "higher is better")
+        drawing.panel_title(panels[-1], "scores, %", "higher is better")
         panels[-1].set(xlabel="epoch", ylim=(0, 100))
         panels[-1].legend(loc="lower right")
         figure.suptitle("Does the score rise while the loss falls?")
-        parts.note(figure, "Epoch 0 is the end of warm-up. A score that falls while all terms fall is over-training.")
+        drawing.note(figure, "Epoch 0 is the end of warm-up. A score that falls while all terms fall is over-training.")
         last = ", ".join(f"{name} {np.asarray(values)[-1]:.1f}" for name, values in scores.items())
         figure.set_label(f"Line charts of {len(terms)} terms and the scores; at the end {last}.")
     return figure
@@ -77,7 +79,7 @@ def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: M
         figure = Figure(figsize=(max(2.7 * width, WIDTH), 3.0 * len(rows) + 0.9), layout="constrained")
         for r, (data, panels) in enumerate(rows.items()):
             for column, (title, points, words) in enumerate(panels):
-                P = parts.finite(parts.matrix(points, title, len(classes[data]), 3), title)
+                P = drawing.finite(drawing.matrix(points, title, len(classes[data]), 3), title)
                 axes: Any = figure.add_subplot(len(rows), width, r * width + column + 1, projection="3d")
                 axes.plot_wireframe(*globe, color=MUTED, lw=0.2, alpha=0.35, rcount=8, ccount=8)
                 for c, marker in zip(np.unique(classes[data]), "o^sDv", strict=False):
@@ -88,7 +90,7 @@ def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: M
                 axes.set_title(title if column else f"{data}\n{title}", size=10)
                 axes.text2D(0.5, -0.1, words, transform=axes.transAxes, ha="center", size=8, color=MUTED)
         figure.suptitle("What becomes of manifolds on the sphere?")
-        parts.note(
+        drawing.note(
             figure,
             "Each colour is a class. A collapsed representation lies on one line (rank 1). We want each class\n"
             "on a line or plane of its own, at 90° to the others (angle: between the nearest two classes).",
@@ -97,46 +99,60 @@ def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: M
     return figure
 
 
-def subspaces(images: ArrayLike, most: int = 10, clusters: Sequence[int] | None = None) -> Figure:
-    """`images`: clusters x components x images (x height x width (x channels)); one block per cluster.
+def phase(
+    alphas: ArrayLike, gammas: ArrayLike, acc: ArrayLike, sre: ArrayLike,
+    boundary: ArrayLike | Callable[[drawing.Floats], ArrayLike],
+) -> Figure:  # fmt: skip
+    """ACC and SRE in percent (len(gammas) x len(alphas), NaN: the run failed) and the boundary of Theorem 2 on both.
 
-    `clusters` are their numbers; 0, 1, ... when left out.
+    `boundary` is gamma as a function of alpha, or its value at each of `alphas`.
     """
-    pictures = np.asarray(images)
-    if pictures.ndim not in (5, 6):
-        raise InputError(f"images must be clusters x components x images of pixels; got shape {pictures.shape}.")
-    if pictures.ndim == 6 and pictures.shape[-1] not in (1, 3):  # channels come first
-        pictures = np.moveaxis(pictures, 3, -1)
-    shown = pictures[:most]
-    low, high = (0.0, 255.0) if pictures.dtype == np.uint8 else (float(shown.min()), float(shown.max()))
-    height, gap = shown.shape[3], max(1, shown.shape[3] // 12)
-    columns = min(len(shown), 5)
-    rows = -(-len(shown) // columns)
+    a, g = drawing.vector(alphas, "alphas", above=0.0), drawing.vector(gammas, "gammas", above=0.0)
+    scores = [drawing.matrix(s, n, len(g), len(a)).astype(np.float64) for s, n in ((acc, "acc"), (sre, "sre"))]
+    if any(np.isnan(s).all() or np.nanmin(s) < 0 or np.nanmax(s) > 100 for s in scores):
+        raise InputError("acc and sre must hold percents from 0 to 100, NaN for a failed run; not all may have failed.")
+    x_edges, y_edges = _log_edges(a), _log_edges(g)
+    x = np.geomspace(x_edges[0], x_edges[-1], 200) if callable(boundary) else a
+    y = drawing.vector(boundary(x) if callable(boundary) else boundary, "boundary", len(x))
+    failed = f"run failed ({np.isnan(scores).any(axis=0).sum()} of {len(a) * len(g)})"
+    size = float(np.clip(55 / max(len(a), 0.8 * len(g)), 3.5, 10))
     with style():
-        figure = Figure(figsize=(max(2.2 * columns + 0.3, WIDTH), 2.5 * rows + 0.9), layout="constrained")
-        for c, block in enumerate(shown):
-            axes = figure.add_subplot(rows, columns, c + 1)
-            grey = np.clip((block.astype(np.float64) - low) / ((high - low) or 1.0), 0, 1)
-            edges = [(0, 0), (0, 0), (0, gap), (0, gap), *[(0, 0)] * (grey.ndim - 4)]
-            framed = np.pad(grey, edges, constant_values=1)  # white between the images
-            tiles = np.concatenate([np.concatenate(list(line), axis=1) for line in framed], axis=0)
-            axes.imshow(tiles, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axes.set(xticks=[], yticks=[], title=f"cluster {c if clusters is None else clusters[c]}")
-            axes.spines[:].set_visible(False)
-            if c % columns == 0:
-                axes.set_ylabel("direction, strongest first")
-                axes.set_yticks(
-                    [i * (height + gap) + height / 2 for i in range(len(block))],
-                    [str(i + 1) for i in range(len(block))],
-                )
-                axes.tick_params(left=False)
-        few = f"The first {len(shown)} of {len(pictures)} clusters with as many images. "
-        figure.suptitle("What do the directions of each cluster show?")
-        parts.note(
+        figure = Figure(figsize=(WIDTH, 5.2), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True, subplot_kw={"xlabel": "α: scale in the coding rate"})
+        hints = ("ACC: rows in the right cluster, %", "SRE: weight on other classes, %")
+        for axes, values, heat, hint in zip((left, right), scores, (HEAT, HEAT + "_r"), hints, strict=True):
+            mesh = axes.pcolormesh(x_edges, y_edges, np.ma.masked_invalid(values), cmap=heat, vmin=0, vmax=100)
+            figure.colorbar(mesh, ax=axes, location="top", label=hint)
+            for i, j in np.argwhere(~np.isnan(values)):
+                cell = mesh.cmap(values[i, j] / 100)
+                ink: Any = {"size": size, "color": "white" if np.dot(cell[:3], (0.3, 0.59, 0.11)) < 0.5 else INK}
+                halo = [withStroke(linewidth=size / 4, foreground=cell)]  # readable on the boundary, too
+                axes.annotate(f"{values[i, j]:.0f}", (a[j], g[i]), **ink, ha="center", va="center", path_effects=halo)
+            holes = np.ma.masked_where(~np.isnan(values), np.zeros(values.shape))
+            axes.pcolor(x_edges, y_edges, holes, cmap="Greys", vmin=0, vmax=1, ec=MUTED, hatch="///", lw=0)
+            outline = [withStroke(linewidth=4.5, foreground=INK)]
+            axes.plot(x, y, color=COLOURS[4], lw=2.5, marker="" if len(x) > 1 else "o", path_effects=outline)
+            axes.set(xscale="log", yscale="log", xlim=x_edges[[0, -1]], ylim=y_edges[[0, -1]])
+            for axis, ticks in ((axes.xaxis, a), (axes.yaxis, g)):
+                some = ticks[:: -(-len(ticks) // 7)]
+                axis.set_ticks(list(some), [f"{float(f'{tick:.3g}'):,g}" for tick in some])
+            axes.minorticks_off()
+        left.set_ylabel("γ / n: weight of self-expression")
+        left.legend(left.lines, ["Theorem 2: no collapse below this line"], **drawing.BELOW)
+        if np.isnan(scores).any():
+            right.legend([Patch(fc="white", ec=MUTED, hatch="///")], [failed], **drawing.BELOW)
+        return drawing.describe(
             figure,
-            f"{few if len(shown) < len(pictures) else ''}"
-            f"Each line: the {block.shape[1]} images most aligned with one direction of the cluster.\n"
-            "Lines that each show one thing (a pose, a colour, a background) mean directions with a meaning.",
+            "For which α and γ does Z not collapse?",
+            "One cell per pair of α and γ; bright is good in both maps. Look for bright cells below the line, where\n"
+            "theory promises full rank, and a change to dark above. The promise is cautious: above may be bright too.",
+            f"Heat maps: ACC, best {np.nanmax(scores[0]):.1f} %, and SRE, best {np.nanmin(scores[1]):.1f} %; {failed}.",
         )
-        figure.set_label(f"Images of {len(shown)} clusters by principal component.")
-    return figure
+
+
+def _log_edges(centres: drawing.Floats) -> drawing.Floats:
+    """Borders of cells around centres, half-way on a log axis."""
+    logs = np.log(centres)
+    steps = np.diff(logs) if len(logs) > 1 else np.ones(1)
+    padded = np.array([logs[0] - steps[0], *logs, logs[-1] + steps[-1]])
+    return np.exp((padded[1:] + padded[:-1]) / 2)

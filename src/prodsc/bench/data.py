@@ -1,0 +1,74 @@
+"""The data of many trials: a source that every process can open, read once by the parent."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prodsc import files
+from prodsc.errors import InputError
+from prodsc.sources.named import NoSplitError, about_set, load_dataset
+from prodsc.sources.rows import as_array
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """A name or path for the trials, and the same rows for the parent process."""
+
+    source: str
+    X: np.ndarray
+    y: np.ndarray | None
+
+    def scored_rows(self) -> np.ndarray:
+        """The rows that trials score: the test rows, or all rows where there is no split."""
+        try:
+            return load_dataset(self.source, "test").X
+        except NoSplitError:
+            return self.X
+
+
+def open_trial_data(X: Any, y: Any, folder: Path) -> TrialData:
+    """Open the data of a comparison or search.
+
+    Parameters
+    ----------
+    X : array-like, path or name of a data set
+        A path or name without `y` is what the trials open; anything else is copied into the folder.
+    y : array-like or None
+        Known classes.
+    folder : Path
+        Where a copy goes.
+
+    Returns
+    -------
+    TrialData
+    """
+    if isinstance(X, (str, Path)) and y is None:
+        source = str(X) if about_set(str(X)) is not None else str(Path(X).resolve())
+        data = load_dataset(source)
+        return TrialData(source, data.X, data.y)
+    array = load_dataset(str(X)).X if isinstance(X, (str, Path)) else as_array(X)
+    classes = None if y is None else np.asarray(y)
+    if classes is not None and len(classes) != len(array):
+        raise InputError(f"y has {len(classes)} labels for {len(array)} rows of X. Give one label per row.")
+    path = folder / "data.npz"
+    with files.atomic(path) as part, part.open("wb") as file:
+        np.savez(file, X=array, **({} if classes is None else {"y": classes}))  # type: ignore[arg-type]
+    return TrialData(str(path.resolve()), array, classes)
+
+
+@contextmanager
+def results_folder(out: str | Path | None, prefix: str) -> Iterator[Path]:
+    """The folder `out`, or a temporary one that is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix)) if out is None else Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+    finally:
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
