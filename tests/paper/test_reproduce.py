@@ -50,7 +50,7 @@ def test_every_plan_holds_trials_that_could_run(experiment):
             assert callable(find_measure(trial.measure))
             if trial.method != "none":  # features as they are
                 model = make(trial.method, **trial.parameters)
-                check_parameters(model.get_params(deep=False), trial.method)
+                check_parameters(type(model), model.flat_params(), trial.method)
     assert experiment.figure is None or experiment.figure in FIGURES
 
 
