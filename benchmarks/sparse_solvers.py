@@ -20,7 +20,7 @@ from prodsc.core.self_expression.elastic_net import ElasticNets, point_gammas
 from prodsc.core.self_expression.omp import omp
 from prodsc.core.self_expression.sparse import blocks
 from prodsc.random import sorted_subset
-from prodsc.sources.named import load_dataset
+from prodsc.sources.door import load_dataset
 
 K_MAX, TOLERANCE = 10, 1e-6
 GAMMA, TAU = 50.0, 0.9

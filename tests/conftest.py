@@ -1,5 +1,6 @@
 """What tests share: the real data beside the project, small blobs, and a fast estimator."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from jaxtyping import install_import_hook
 install_import_hook(["prodsc.core", "prodsc.nn"], "shape_checks.checked")  # false shapes fail
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+os.environ.setdefault("PRODSC_DATA", str(SHARED_DATA))  # real data sets by name, also in processes that tests start
 SMALL = {"hidden_size": 32, "n_components": 16, "epochs": 20, "warmup_steps": 10, "n_init": 3, "device": "cpu"}
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from prodsc.pro_dsc.number import estimate_k
     from prodsc.pro_dsc.sedsc import SEDSC
     from prodsc.registry import load, make
-    from prodsc.sources.named import load_dataset
+    from prodsc.sources.door import load_dataset, open_source
     from prodsc.sources.readers import read
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "load_dataset",
     "make",
     "metrics",
+    "open_source",
     "read",
     "reproduce",
     "theory",
@@ -59,9 +60,10 @@ _MODULES = {
     "estimate_k": "prodsc.pro_dsc.number",
     "export": "prodsc",
     "load": "prodsc.registry",
-    "load_dataset": "prodsc.sources.named",
+    "load_dataset": "prodsc.sources.door",
     "make": "prodsc.registry",
     "metrics": "prodsc.core",
+    "open_source": "prodsc.sources.door",
     "read": "prodsc.sources.readers",
     "reproduce": "prodsc.paper.reproduce",
     "theory": "prodsc.core",

@@ -8,13 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from prodsc.errors import ModelFileError, OutputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @contextmanager
@@ -77,8 +76,11 @@ def read_json(path: str | Path) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> str:
+def write_tensors(path: str | Path, tensors: "dict[str, Tensor]", metadata: dict[str, str] | None = None) -> str:
     """Write a safetensors file; returns its sha256."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with atomic(path) as part:
         try:
@@ -88,7 +90,7 @@ def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[s
         return sha256(part)
 
 
-def read_tensors(path: str | Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+def read_tensors(path: str | Path) -> "tuple[dict[str, str], dict[str, Tensor]]":
     """Read a safetensors file.
 
     Returns
@@ -101,6 +103,8 @@ def read_tensors(path: str | Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     ModelFileError
         If the file does not exist or is not a safetensors file.
     """
+    from safetensors import SafetensorError, safe_open
+
     try:
         with safe_open(path, framework="pt") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

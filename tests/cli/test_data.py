@@ -9,7 +9,7 @@ import pytest
 from prodsc import files
 from prodsc.cli import main
 from prodsc.sources.catalogue import DATASETS, SETS, Remote
-from prodsc.sources.named import load_dataset
+from prodsc.sources.door import load_dataset
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +43,8 @@ def line(text, start):
 
 def test_list(data, alone):
     said = data("list")
-    for about in SETS:
-        assert about.size in line(said, f"{about.name} ")
+    for info in SETS:
+        assert info.size in line(said, f"{info.name} ")
     assert line(said, "digits").split()[-1] == "computed"
     assert line(said, "orl").split() == ["orl", "400", "x", "32", "x", "32", "40", "missing"]
     assert line(said, "mnist ").rstrip().endswith("missing, can be fetched")
@@ -102,10 +102,8 @@ def test_where(data, alone, monkeypatch):
         "    no such directory",
         f"{mine}  (PRODSC_DATA)",
         "    coil100",
-        f"{alone / 'project' / 'data'}  (beside you)",
+        f"{alone / 'project' / 'data'}  (working directory)",
         "    orl",
-        f"{alone / 'shared' / 'data'}  (beside your project)",
-        "    no such directory",
         f"{alone / 'cache' / 'prodsc' / 'data'}  (your cache)",
         "    no such directory",
     ]

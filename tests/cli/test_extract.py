@@ -88,7 +88,7 @@ def test_texts_and_quiet(tmp_path):
 def test_ctrl_c_and_the_same_command_again(folder, tmp_path, tiny):
     command = "extract", folder, "--encoder", "tiny", "-o", tmp_path / "f.npy", "--batch-size", 5
     tiny.append(1)
-    assert sentence(prodsc(*command), 130) == "prodsc: stopped at 5 of 12; go on with the same command."
+    assert sentence(prodsc(*command), 130) == "prodsc: stopped at 5 of 12; continue with the same command."
     assert not (tmp_path / "f.npy").exists()
     assert prodsc(*command).returncode == 0
     np.testing.assert_array_equal(np.load(tmp_path / "f.npy"), EXPECTED)

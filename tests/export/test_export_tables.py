@@ -102,7 +102,7 @@ def test_named_sets_images_and_what_is_in_memory(tmp_path):
 
 
 def test_many_rows_come_in_their_order(tmp_path, monkeypatch):
-    monkeypatch.setattr("prodsc.export.tables.ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr("prodsc.export.tables.BATCH_ROWS", 3)
     for suffix in ("csv", "parquet"):
         out = export.table(tmp_path / f"o.{suffix}", X, LABELS)
         found = pd.read_csv(out) if suffix == "csv" else pd.read_parquet(out)

@@ -142,7 +142,7 @@ def test_features_that_are_not_finite_are_refused(value, dtype):
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
 def test_stopped_and_resumed_gives_the_same(batches, suffix, tmp_path):
     out = tmp_path / f"f{suffix}"
-    with pytest.raises(KeyboardInterrupt, match=f"stopped at {5 * batches} of 23; go on with the same command"):
+    with pytest.raises(KeyboardInterrupt, match=f"stopped at {5 * batches} of 23; continue with the same command"):
         extract(PIXELS, Counting(stop_before=batches).encoder, out, batch_size=5)
     assert not out.exists()
     with (tmp_path / f"{out.name}.part").open("ab") as file:
@@ -165,7 +165,7 @@ def test_stopped_before_the_first_batch_leaves_nothing(tmp_path):
 def test_a_kill_costs_only_what_came_after_the_last_save(tmp_path, monkeypatch):
     """No handler runs: the position on disk is that of the last timed save."""
     monkeypatch.setattr(module, "SECONDS", 0.0)
-    monkeypatch.setattr(module.Part, "leave", lambda part: None)
+    monkeypatch.setattr(module.PartialFile, "leave", lambda part: None)
     with pytest.raises(RuntimeError):
         extract(PIXELS, Counting(3, RuntimeError).encoder, tmp_path / "f.npy", batch_size=5)
     assert json.loads((tmp_path / "f.npy.part.json").read_text())["done"] == 15

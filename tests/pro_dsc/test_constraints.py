@@ -124,7 +124,7 @@ def test_of_many_known_rows_both_ends_of_pairs_are_drawn():
 def test_labels_and_pairs_of_files(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("a,b,seen\n1,2,cat\n3,4,\n5,6,dog\n7,8,\n")
-    assert read(table, aside=["seen"]).columns == ["a", "b"]
+    assert read(table, exclude=["seen"]).columns == ["a", "b"]
     assert make_constraints(4, 2, read_labels(table, "seen")).labels == ("cat", "dog")
     (tmp_path / "known.txt").write_text("cat\n-1\ndog\n-1\n")
     assert make_constraints(4, 2, read_labels(table, str(tmp_path / "known.txt"))).rows.tolist() == [0, 2]

@@ -3,8 +3,8 @@
 import base64
 import io
 import json
+from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from prodsc.report.fit_page import about_k
 from prodsc.report.looks import ACROSS, SHEET, Looks, open_looks, pictures, short, sprites
 from prodsc.report.map_data import Shown, map_data, packed, unit_square
 from prodsc.report.style import COLOURS_ON_DARK
+from prodsc.sources.door import open_source
 
 
 def unpacked(array):
@@ -93,40 +94,36 @@ def files(tmp_path):
 def test_images_are_matched_by_name_where_the_file_has_names(files):
     X = np.load(files / "features.npz")["X"]
     np.savez(files / "named.npz", X=X, ids=np.array(["c.png", "a.png", "d.png", "b.png"]))
-    looks = open_looks(files / "named.npz", X, images=str(files / "images"))  # five images, four rows
+    looks = open_looks(open_source(files / "named.npz"), images=str(files / "images"))  # five images, four rows
     assert looks.ids == ["c.png", "a.png", "d.png", "b.png"]
     assert [looks.image(i).getpixel((0, 0)) for i in range(4)] == [100, 0, 150, 50]
     with pytest.raises(InputError, match="5 images for 4 rows"):
-        open_looks(files / "plain.npz", X, images=str(files / "images"))
+        open_looks(open_source(files / "plain.npz"), images=str(files / "images"))
     (files / "images" / "e.png").unlink()
-    looks = open_looks(files / "plain.npz", X, images=str(files / "images"))
+    looks = open_looks(open_source(files / "plain.npz"), images=str(files / "images"))
     assert looks.name(1) == "b.png"
     assert looks.image(1).getpixel((0, 0)) == 50
 
 
 def test_texts_and_columns(files):
-    X = np.load(files / "features.npz")["X"]
-    path = files / "features.npz"
-    looks = open_looks(path, X, ["p", "q", "r"], texts=str(files / "texts.txt"), columns=["q", "2", "weight"])
+    source = replace(open_source(files / "features.npz"), columns=["p", "q", "r"])
+    looks = open_looks(source, texts=str(files / "texts.txt"), columns=["q", "2", "weight"])
     assert looks.texts == ["one", "", "three", "four"]
     assert [values.tolist() for values in looks.columns.values()] == [[1, 4, 7, 10], [2, 5, 8, 11], [5, 6, 7, 8]]
     with pytest.raises(InputError, match=r"no column 'wait'"):
-        open_looks(path, X, columns=["wait"])
+        open_looks(source, columns=["wait"])
     with pytest.raises(InputError, match="holds texts"):
-        open_looks(path, X, images=str(files / "texts.txt"))
+        open_looks(source, images=str(files / "texts.txt"))
     with pytest.raises(InputError, match="holds images"):
-        open_looks(path, X, texts=str(files / "images"))
+        open_looks(source, texts=str(files / "images"))
     with pytest.raises(InputError, match="4 rows, 2 entries"):
         Looks(ids=["a", "b"]).check(4)
 
 
 def test_digits_are_pictures_by_name():
-    from prodsc.sources.named import load_dataset
-
-    found = load_dataset("digits")
-    looks = open_looks(Path("digits"), found.X)
+    looks = open_looks(open_source("digits"))
     assert looks.image(0).size == (8, 8)
-    assert open_looks(Path("x"), found.X, images="digits").image(5).size == (8, 8)
+    assert open_looks(open_source(open_source("digits").X), images="digits").image(5).size == (8, 8)
 
 
 def test_the_map_s_data_come_back_as_they_were():

@@ -15,8 +15,9 @@ import pytest
 from prodsc.errors import InputError, OutputError
 from prodsc.sources.archives import cifar10_images, cifar10_test_images, idx_images, uci_har
 from prodsc.sources.catalogue import DATASETS, Remote
+from prodsc.sources.door import load_dataset
 from prodsc.sources.fetch import download, fetch
-from prodsc.sources.named import check, load_dataset
+from prodsc.sources.named import compare_checksum
 
 CONTENT = np.random.default_rng(0).bytes(1_000_000)
 
@@ -232,29 +233,29 @@ def har(nested=True):
 
 def offered(monkeypatch, server, name, contents):
     """The set of that name, its archives on our server; returns what is known of it."""
-    about = DATASETS[name]
-    names = [remote.name for remote in about.remotes]
+    info = DATASETS[name]
+    names = [remote.name for remote in info.remotes]
     server.files |= dict(zip(names, contents, strict=True))
     remotes = tuple(
-        Remote(about.remotes[0].folder, server.url(each), sha256(content))
+        Remote(info.remotes[0].folder, server.url(each), sha256(content))
         for each, content in zip(names, contents, strict=True)
     )
-    about = replace(about, remotes=remotes)
-    monkeypatch.setitem(DATASETS, name, about)
-    return about
+    info = replace(info, remotes=remotes)
+    monkeypatch.setitem(DATASETS, name, info)
+    return info
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
 def test_fetch_idx(name, server, tmp_path, monkeypatch):
     contents = [idx(IMAGES), idx(LABELS), idx(IMAGES[:3] + 1), idx(LABELS[:3])]
-    about = offered(monkeypatch, server, name, contents)
+    info = offered(monkeypatch, server, name, contents)
     path = fetch(name, data_dir=tmp_path)
-    assert path == tmp_path / about.files[0][0]
+    assert path == tmp_path / info.files[0][0]
     data = load_dataset(name, data_dir=tmp_path)
     np.testing.assert_array_equal(data.X, np.concatenate([IMAGES, IMAGES[:3] + 1]))
     np.testing.assert_array_equal(data.y, np.concatenate([LABELS, LABELS[:3]]))
     np.testing.assert_array_equal(load_dataset(name, "test", data_dir=tmp_path).X, IMAGES[:3] + 1)
-    assert check(about, path, afresh=True) == "matches"  # its own checksum, written beside it
+    assert compare_checksum(info, path, recompute=True) == "matches"  # its own checksum, written beside it
     asked = len(server.requests)
     assert fetch(name, data_dir=tmp_path) == path
     path.unlink()

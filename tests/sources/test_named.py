@@ -16,10 +16,11 @@ from prodsc import files
 from prodsc.errors import InputError, ParameterError
 from prodsc.sources import named as sets
 from prodsc.sources.catalogue import COARSE, DATASETS, SETS, SUPERCLASSES
-from prodsc.sources.named import check, find, home, load_dataset, locate, missing, search_path
+from prodsc.sources.door import canonical_name, load_dataset
+from prodsc.sources.named import compare_checksum, download_folder, find_files, missing_error, search_path
 
-IN_FILES = [about for about in SETS if about.files]
-KNOWN = [about for about in SETS if about.sha256]
+IN_FILES = [info for info in SETS if info.files]
+KNOWN = [info for info in SETS if info.sha256]
 
 
 @pytest.fixture(autouse=True)
@@ -52,12 +53,12 @@ def features(path, n, classes=10, width=2, seed=0):
 
 def test_every_set_is_described():
     assert len(DATASETS) == len(SETS)
-    for about in SETS:
-        assert all([about.title, about.shape, about.classes, about.source, about.licence]), about.name
-        assert (about.make is None) == bool(about.files), about.name
-        assert about.make or about.remotes or about.obtain, about.name
-        assert bool(about.remotes) == (about.convert is not None), about.name
-        for digest in filter(None, [about.sha256, *(remote.sha256 for remote in about.remotes)]):
+    for info in SETS:
+        assert all([info.title, info.shape, info.classes, info.source, info.licence]), info.name
+        assert (info.make is None) == bool(info.files), info.name
+        assert info.make or info.remotes or info.obtain, info.name
+        assert bool(info.remotes) == (info.convert is not None), info.name
+        for digest in filter(None, [info.sha256, *(remote.sha256 for remote in info.remotes)]):
             assert re.fullmatch("[0-9a-f]{64}", digest)
     assert "trained WITH ImageNet labels" in " ".join(DATASETS["cifar10-efflite0"].notes)
     assert "not UCI HAR" in " ".join(DATASETS["hapt-561"].notes)
@@ -74,25 +75,25 @@ def test_the_coarse_labels_of_cifar100():
     np.testing.assert_array_equal(COARSE, np.array(published.split(), dtype=int))
 
 
-@pytest.mark.parametrize("name", [about.name for about in SETS if about.make])
+@pytest.mark.parametrize("name", [info.name for info in SETS if info.make])
 def test_computed_sets(name):
     data = load_dataset(name)
-    assert data.X.shape == data.about.shape
-    assert len(np.unique(data.y)) == data.about.classes
+    assert data.X.shape == data.info.shape
+    assert len(np.unique(data.y)) == data.info.classes
     assert data.paths == ()
-    assert data.notes == data.about.notes
+    assert data.notes == data.info.notes
     with pytest.raises(InputError, match=f"{name} has no train and test part here; use split='all'"):
         load_dataset(name, "train")
 
 
-@pytest.mark.parametrize("about", KNOWN, ids=lambda about: about.name)
-def test_the_files_we_have_are_as_described(about, shared_data):
-    path = shared_data(about.files[0][0])
-    data = load_dataset(about.name, data_dir=path.parent)
+@pytest.mark.parametrize("info", KNOWN, ids=lambda info: info.name)
+def test_the_files_we_have_are_as_described(info, shared_data):
+    path = shared_data(info.files[0][0])
+    data = load_dataset(info.name, data_dir=path.parent)
     assert data.paths == (path,)
-    assert data.notes == about.notes  # neither shape, classes nor checksum differ
+    assert data.notes == info.notes  # neither shape, classes nor checksum differ
     assert data.y.min() == 0
-    assert check(about, path) == "matches"
+    assert compare_checksum(info, path) == "matches"
 
 
 def test_the_parts_of_the_files_we_have(shared_data):
@@ -111,48 +112,58 @@ def test_the_parts_of_the_files_we_have(shared_data):
 # ---- where files are looked for --------------------------------------------------------------------------------------
 
 
+def test_no_directory_of_a_developer_is_searched(alone):
+    """A wheel once searched ../shared/data, which only its makers have."""
+    assert [folder.path for folder in search_path()] == [
+        alone / "project" / "data",
+        alone / "cache" / "prodsc" / "data",
+    ]
+    (alone / "shared" / "data").mkdir(parents=True)
+    np.savez(alone / "shared" / "data" / "orl.npz", X=np.ones((4, 32, 32), np.uint8))
+    assert find_files(DATASETS["orl"]) is None
+
+
 def test_the_search_order(alone, monkeypatch):
     places = [
         alone / "asked",
         alone / "first",
         alone / "second",
         alone / "project" / "data",
-        alone / "shared" / "data",
         alone / "cache" / "prodsc" / "data",
     ]
     monkeypatch.setenv("PRODSC_DATA", f"{places[1]}{os.pathsep}{places[2]}")
     assert [place.path for place in search_path(places[0])] == places
-    about = DATASETS["orl"]
-    assert find(about, places[0]) is None
+    info = DATASETS["orl"]
+    assert find_files(info, places[0]) is None
     for place in reversed(places):  # each comes before those that already have the file
         place.mkdir(parents=True)
         (place / "orl.npz").touch()
-        assert find(about, places[0]) == (place / "orl.npz",)
+        assert find_files(info, places[0]) == (place / "orl.npz",)
 
 
 def test_new_files_go_where_they_were_asked_for_and_never_beside_the_user(store, alone, monkeypatch):
-    assert home() == alone / "cache" / "prodsc" / "data"
+    assert download_folder() == alone / "cache" / "prodsc" / "data"
     monkeypatch.setenv("PRODSC_DATA", str(alone / "mine"))
-    assert home() == alone / "mine"
-    assert home(alone / "asked") == alone / "asked"
+    assert download_folder() == alone / "mine"
+    assert download_folder(alone / "asked") == alone / "asked"
 
 
 def test_half_of_a_pair_is_not_a_hit(store):
     features(store / "tinyimagenet_train_clip.pt", 4, 2)
-    assert find(DATASETS["tiny-imagenet"]) is None
+    assert find_files(DATASETS["tiny-imagenet"]) is None
 
 
-@pytest.mark.parametrize("about", IN_FILES, ids=lambda about: about.name)
-def test_what_is_missing_says_how_to_get_it(about, alone):
+@pytest.mark.parametrize("info", IN_FILES, ids=lambda info: info.name)
+def test_what_is_missing_says_how_to_get_it(info, alone):
     with pytest.raises(InputError) as error:
-        load_dataset(about.name)
+        load_dataset(info.name)
     said = str(error.value)
     assert "\n" not in said
-    assert about.files[0][0] in said
+    assert info.files[0][0] in said
     assert str(alone / "project" / "data") in said  # where it was looked for
     assert said.endswith(f"it belongs in {alone / 'cache' / 'prodsc' / 'data'}.")
-    assert f"prodsc data fetch {about.name}" in said or about.obtain in said
-    assert str(missing(about)) == said
+    assert f"prodsc data fetch {info.name}" in said or info.obtain in said
+    assert str(missing_error(info)) == said
 
 
 def test_an_unknown_name_gets_a_suggestion():
@@ -160,7 +171,7 @@ def test_an_unknown_name_gets_a_suggestion():
         with pytest.raises(InputError, match=f"no data set '{word}'; did you mean '{meant}'"):
             load_dataset(word)
         with pytest.raises(InputError, match="did you mean"):
-            locate(word)
+            canonical_name(word)
     with pytest.raises(InputError, match=r"no data set 'zzzz'\. `prodsc data list` names them all"):
         load_dataset("zzzz")
     with pytest.raises(ParameterError, match=r"split='tran' must be one of all, train, test; did you mean 'train'\?"):
@@ -172,7 +183,7 @@ def test_a_path_is_a_data_set_too(alone):
     np.savez(alone / "own.npz", X=X, y=y, split=[0, 1, 0, 1, 1, 0])
     data = load_dataset(alone / "own.npz")
     np.testing.assert_array_equal(data.X, X)
-    assert (data.name, data.about.shape, data.about.classes, data.notes) == ("own", (6, 2), 2, ())
+    assert (data.name, data.info, data.X.shape, len(set(data.y)), data.notes) == ("own", None, (6, 2), 2, ())
     test = load_dataset(str(alone / "own.npz"), "test")
     np.testing.assert_array_equal(test.X, X[[1, 3, 4]])
     np.testing.assert_array_equal(test.y, [0, 1, 0])
@@ -314,77 +325,53 @@ def known(store, monkeypatch):
     """A small file that stands for orl and whose checksum is recorded; its path."""
     path = store / "orl.npz"
     np.savez(path, X=np.ones((4, 32, 32), np.uint8), y=np.arange(4))
-    about = replace(DATASETS["orl"], shape=(4, 32, 32), classes=4, sha256=files.sha256(path))
-    monkeypatch.setitem(DATASETS, "orl", about)
+    info = replace(DATASETS["orl"], shape=(4, 32, 32), classes=4, sha256=files.sha256(path))
+    monkeypatch.setitem(DATASETS, "orl", info)
     return path
 
 
 def test_a_file_is_read_whole_for_its_checksum_once(known, alone, monkeypatch):
     seen = []
     monkeypatch.setattr(files, "sha256", lambda path, digest=files.sha256: seen.append(path) or digest(path))
-    about = DATASETS["orl"]
-    assert [check(about, known), check(about, known), load_dataset("orl").notes] == ["matches", "matches", ()]
+    info = DATASETS["orl"]
+    assert [compare_checksum(info, known), compare_checksum(info, known), load_dataset("orl").notes] == [
+        "matches",
+        "matches",
+        (),
+    ]
     assert seen == [known]
     os.utime(known, ns=(1, 1))  # changed, as far as one can tell without reading it
-    assert [check(about, known), check(about, known)] == ["matches", "matches"]
+    assert [compare_checksum(info, known), compare_checksum(info, known)] == ["matches", "matches"]
     assert len(seen) == 2
-    assert check(about, known, afresh=True) == "matches"
+    assert compare_checksum(info, known, recompute=True) == "matches"
     assert len(seen) == 3
     memory = alone / "cache" / "prodsc" / "checksums.json"
-    assert json.loads(memory.read_text())[str(known)][2] == about.sha256
+    assert json.loads(memory.read_text())[str(known)][2] == info.sha256
     for damage in ("{", "[]", "\udcff"):
         memory.write_bytes(damage.encode(errors="surrogateescape"))
-        assert check(about, known) == "matches"
+        assert compare_checksum(info, known) == "matches"
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(known, alone, monkeypatch):
     (alone / "cache").touch()  # where a directory is wanted
-    assert check(DATASETS["orl"], known) == "matches"
+    assert compare_checksum(DATASETS["orl"], known) == "matches"
     assert load_dataset("orl").notes == ()
 
 
 def test_another_file_of_that_name_is_used_with_a_warning(known):
     np.savez(known, X=np.zeros((4, 32, 32), np.uint8), y=np.arange(4))
-    with pytest.warns(UserWarning, match="orl.npz is not the file whose checksum is recorded: numbers may differ"):
+    with pytest.warns(UserWarning, match="orl.npz is not the file whose checksum is recorded: scores may differ"):
         data = load_dataset("orl")
     assert "is not the file whose checksum is recorded" in data.notes[-1]
-    assert check(DATASETS["orl"], known) == "differs"
+    assert compare_checksum(DATASETS["orl"], known) == "differs"
     sets.checksum_file(known).write_text(f"{files.sha256(known)}  orl.npz\n")  # accepted by its user
-    assert check(DATASETS["orl"], known) == "matches"
+    assert compare_checksum(DATASETS["orl"], known) == "matches"
     assert load_dataset("orl").notes == ()
 
 
 def test_a_file_without_a_recorded_checksum(store):
     features(store / "imagenetdogs_clip.pt", 45, 15)
-    about = DATASETS["imagenet-dogs"]
-    assert check(about, store / "imagenetdogs_clip.pt") == "not recorded"
+    info = DATASETS["imagenet-dogs"]
+    assert compare_checksum(info, store / "imagenetdogs_clip.pt") == "not recorded"
     sets.checksum_file(store / "imagenetdogs_clip.pt").write_text("0" * 64)
-    assert check(about, store / "imagenetdogs_clip.pt") == "differs"
-
-
-# ---- for commands that take a file -----------------------------------------------------------------------------------
-
-
-def test_locate(known, store, alone):
-    assert locate("orl") == known
-    assert locate(store / "anything.npz") == store / "anything.npz"  # a path is the reader's to judge
-    assert locate("anything.npz") == Path("anything.npz")
-    assert locate("digits").X.shape == (1797, 64)
-    features(store / "cifar100_clip_60000.pt", 200, classes=100)
-    assert locate("cifar100") == store / "cifar100_clip_60000.pt"
-    assert set(locate("cifar20").y) == set(range(20))
-    with pytest.raises(InputError, match="coil100 is not here"):
-        locate("coil100")
-    (alone / "project" / "coil100").touch()  # a name stays a name; ./coil100 would be the file
-    with pytest.raises(InputError, match="coil100 is not here"):
-        locate("coil100")
-    assert locate("./coil100") == Path("coil100")
-
-
-def test_the_page_lists_every_set_as_it_is():
-    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
-    for about in SETS:
-        row = next(line for line in page.splitlines() if line.startswith(f"| {about.name} |"))
-        assert row.startswith(f"| {about.name} | {about.size} | {about.classes:,} |")
-        assert all(name.split("/")[0] in row for names in about.files for name in names)
-        assert ("fetch" in row) == bool(about.remotes)
+    assert compare_checksum(info, store / "imagenetdogs_clip.pt") == "differs"

@@ -88,7 +88,7 @@ def test_bad_rows_are_counted_and_the_first_named(dtype):
 
 
 def test_bad_rows_beyond_the_first_chunk(monkeypatch):
-    monkeypatch.setattr("prodsc.sources.checks.PIECE", 16)
+    monkeypatch.setattr("prodsc.sources.checks.PIECE_SIZE", 16)
     bad = np.ones((100, 4))
     bad[73] = np.inf
     with pytest.raises(InputError, match=r"1 row with .* \(first: row 73, infinity\)"):
@@ -96,7 +96,7 @@ def test_bad_rows_beyond_the_first_chunk(monkeypatch):
 
 
 def test_summary_over_chunks_is_that_of_the_whole(monkeypatch):
-    monkeypatch.setattr("prodsc.sources.checks.PIECE", 7 * 3)
+    monkeypatch.setattr("prodsc.sources.checks.PIECE_SIZE", 7 * 3)
     rng = np.random.default_rng(0)
     values = 1e4 + rng.standard_normal((100, 3))
     values[:, 1] = 5

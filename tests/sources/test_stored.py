@@ -15,11 +15,11 @@ from conftest import SMALL
 from prodsc import PRODSC
 from prodsc.errors import InputError
 from prodsc.sources import stored, tables
-from prodsc.sources.checks import Survey, check_values
+from prodsc.sources.checks import RunningStatistics, check_values
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.readers import read
 from prodsc.sources.rows import RowReader, as_array
-from prodsc.sources.stored import Part, StoredRows, ahead
+from prodsc.sources.stored import StoredFile, StoredRows, read_ahead
 
 X = np.random.default_rng(0).normal(size=(23, 5)).astype(np.float32)
 
@@ -117,9 +117,8 @@ def as_vectors(values, y=None):
 @pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
 def test_parquet_in_one_file_and_in_several(make, large, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(tables, "ROWS_AT_A_TIME", 4)
-    if large:
-        monkeypatch.setattr(tables, "LARGE", 100)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 4)
+    limit = {"max_bytes": 100} if large else {}
     y = np.arange(23) % 4
     pq.write_table(make(X, y), tmp_path / "one.parquet")
     (tmp_path / "several").mkdir()
@@ -127,7 +126,7 @@ def test_parquet_in_one_file_and_in_several(make, large, tmp_path, monkeypatch):
         pq.write_table(make(X[part], y[part]), tmp_path / "several" / f"{i}.parquet")
     for name in ("one.parquet", "several"):
         told = []
-        found = read(tmp_path / name, progress=lambda done, total: told.append((done, total)))  # noqa: B023
+        found = read(tmp_path / name, progress=lambda *counts: told.append(counts), **limit)  # noqa: B023
         assert isinstance(found.X, StoredRows) == large
         assert (told[-1:] == [(23, 23)]) == large
         np.testing.assert_array_equal(found.X, X)
@@ -136,24 +135,22 @@ def test_parquet_in_one_file_and_in_several(make, large, tmp_path, monkeypatch):
 
 def test_a_large_table_is_converted_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(tables, "LARGE", 100)
     path = tmp_path / "X.parquet"
     pq.write_table(as_columns(X), path)
-    first, told = read(path).X, []
-    again = read(path, progress=lambda *done: told.append(done)).X
+    first, told = read(path, max_bytes=100).X, []
+    again = read(path, max_bytes=100, progress=lambda *done: told.append(done)).X
     assert told == []
-    assert again.parts == first.parts
+    assert again.files == first.files
     pq.write_table(as_columns(X + 1), path)  # another time of change
-    np.testing.assert_array_equal(read(path).X, X + 1)
+    np.testing.assert_array_equal(read(path, max_bytes=100).X, X + 1)
 
 
 def test_a_failed_conversion_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(tables, "LARGE", 100)
     vectors = [*X.tolist(), [1.0]]
     pq.write_table(pa.table({"embedding": pa.array(vectors, pa.list_(pa.float32()))}), tmp_path / "X.parquet")
     with pytest.raises(InputError, match="vectors of one length, 5; row 23 has 1 values"):
-        read(tmp_path / "X.parquet")
+        read(tmp_path / "X.parquet", max_bytes=100)
     assert list((tmp_path / "cache" / "prodsc" / "rows").iterdir()) == []
 
 
@@ -172,17 +169,17 @@ def test_one_look_finds_statistics_and_fingerprint(shards, monkeypatch):
     check_values(rows)
 
 
-def test_surveys_of_parts_make_the_survey_of_the_whole():
+def test_statistics_of_parts_are_merged_to_those_of_the_whole():
     values = 1e4 + X.astype(np.float64)
     values[:, 3] = 7
     values[[4, 20]] = 0
-    whole, parts = Survey(), [Survey(), Survey(), Survey()]
-    whole.look(0, values, columns=True)
-    parts[0].look(0, values[:5], columns=True)
-    parts[2].look(5, values[5:], columns=True)  # the middle one saw nothing, as a rank without rows
-    together = Survey()
+    whole, parts = RunningStatistics(), [RunningStatistics(), RunningStatistics(), RunningStatistics()]
+    whole.update(0, values, columns=True)
+    parts[0].update(0, values[:5], columns=True)
+    parts[2].update(5, values[5:], columns=True)  # the middle one saw nothing, as a rank without rows
+    together = RunningStatistics()
     for part in parts:
-        together.add(Survey.from_json(part.to_json()))
+        together.merge(RunningStatistics.from_json(part.to_json()))
     np.testing.assert_allclose(together.summary().std, values.std(0))
     for name in ("n_zero", "first_zero", "n_constant"):
         assert getattr(together.summary(), name) == getattr(whole.summary(), name)
@@ -190,10 +187,10 @@ def test_surveys_of_parts_make_the_survey_of_the_whole():
 
 def test_ahead_keeps_the_order_and_passes_errors_on():
     here = threading.get_ident()
-    assert all(ident != here for ident in ahead(lambda _: threading.get_ident(), range(3)))
-    assert list(ahead(lambda i: i * i, range(5))) == [0, 1, 4, 9, 16]
-    assert list(ahead(abs, [])) == []
-    found = ahead(lambda i: 1 // (2 - i), range(5))
+    assert all(ident != here for ident in read_ahead(lambda _: threading.get_ident(), range(3)))
+    assert list(read_ahead(lambda i: i * i, range(5))) == [0, 1, 4, 9, 16]
+    assert list(read_ahead(abs, [])) == []
+    found = read_ahead(lambda i: 1 // (2 - i), range(5))
     assert [next(found), next(found)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
         next(found)
@@ -270,13 +267,13 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path, monkeypatch):
     assert labelling.grew < 100, labelling.grew
 
 
-def test_part_is_only_of_a_whole_map(tmp_path):
+def test_a_stored_file_is_only_behind_a_whole_map(tmp_path):
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "F.npy", np.asfortranarray(X))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert Part.of(mapped) is not None
+    assert StoredFile.behind(mapped) is not None
     for other in (mapped[1:], mapped.T, np.load(tmp_path / "F.npy", mmap_mode="r"), np.load(tmp_path / "X.npy", "c")):
-        assert Part.of(other) is None
+        assert StoredFile.behind(other) is None
         np.testing.assert_array_equal(stored.on_disk(other), other)
 
 

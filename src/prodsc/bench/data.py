@@ -12,8 +12,8 @@ import numpy as np
 
 from prodsc import files
 from prodsc.errors import InputError
-from prodsc.sources.named import NoSplitError, about_set, load_dataset
-from prodsc.sources.rows import as_array
+from prodsc.sources.door import canonical_name, open_source
+from prodsc.sources.named import NoSplitError
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TrialData:
     def scored_rows(self) -> np.ndarray:
         """The rows that trials score: the test rows, or all rows where there is no split."""
         try:
-            return load_dataset(self.source, "test").X
+            return open_source(self.source, split="test").X
         except NoSplitError:
             return self.X
 
@@ -49,10 +49,10 @@ def open_trial_data(X: Any, y: Any, folder: Path) -> TrialData:
     TrialData
     """
     if isinstance(X, (str, Path)) and y is None:
-        source = str(X) if about_set(str(X)) is not None else str(Path(X).resolve())
-        data = load_dataset(source)
+        source = canonical_name(str(X))
+        data = open_source(source)
         return TrialData(source, data.X, data.y)
-    array = load_dataset(str(X)).X if isinstance(X, (str, Path)) else as_array(X)
+    array = open_source(str(X) if isinstance(X, Path) else X).X
     classes = None if y is None else np.asarray(y)
     if classes is not None and len(classes) != len(array):
         raise InputError(f"y has {len(classes)} labels for {len(array)} rows of X. Give one label per row.")

@@ -15,7 +15,9 @@ from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability, can
 from prodsc.random import sorted_subset
 from prodsc.registry import make
-from prodsc.sources.named import Dataset, NoSplitError, Split, load_dataset
+from prodsc.sources.door import open_source
+from prodsc.sources.named import NoSplitError
+from prodsc.sources.source import Source, Split
 from prodsc.system import peak_memory_mb
 from prodsc.training import Callback
 
@@ -91,23 +93,24 @@ def make_model(trial: Trial) -> Clusterer:
     return make(trial.method, **{"random_state": trial.seed, **trial.parameters})
 
 
-def train_and_test(trial: Trial, inductive: bool) -> tuple[Dataset, Dataset]:
+def train_and_test(trial: Trial, inductive: bool) -> tuple[Source, Source]:
     """The rows to fit and the rows to score; the same object where there is no split or none is wanted."""
     test = scored_rows(trial.dataset, trial.options.get("split", "test"))
-    if test.split == "all" or not inductive or test.about.split == "whole":
+    same_rows = test.info is not None and test.info.split == "whole"
+    if test.split == "all" or not inductive or same_rows:
         return test, test
-    return load_dataset(trial.dataset, "train"), test
+    return open_source(trial.dataset, split="train"), test
 
 
-def scored_rows(dataset: str, split: Split = "test") -> Dataset:
+def scored_rows(dataset: str, split: Split = "test") -> Source:
     """The rows that a trial scores: the test rows, or all rows where there is no split."""
     try:
-        return load_dataset(dataset, split)
+        return open_source(dataset, split=split)
     except NoSplitError:
-        return load_dataset(dataset)
+        return open_source(dataset)
 
 
-def sample(data: Dataset, max_rows: int | None) -> tuple[np.ndarray, np.ndarray | None]:
+def sample(data: Source, max_rows: int | None) -> tuple[np.ndarray, np.ndarray | None]:
     """At most `max_rows` rows and their classes, always the same ones."""
     if max_rows is None or len(data.X) <= max_rows:
         return data.X, data.y

@@ -40,7 +40,7 @@ STOP_CODES = tuple(code for s in (signal.SIGINT, signal.SIGTERM) for code in (-s
 class Trial:
     """Everything the result of one run depends on."""
 
-    dataset: str  # a name or a path, as `load_dataset` takes it
+    dataset: str  # a name or a path, as `open_source` takes it
     method: str  # its name on the command line
     seed: int
     parameters: dict[str, Any] = field(default_factory=dict)  # of the method, beyond its defaults

@@ -12,9 +12,7 @@ from prodsc.bench.compare import GRIDS, ComparisonTable, grid_of
 from prodsc.bench.compare import compare as run_comparison
 from prodsc.bench.trials import Limits, Outcome, Trial
 from prodsc.cli.options import Value
-from prodsc.errors import InputError
-from prodsc.sources.named import about_set
-from prodsc.sources.readers import read
+from prodsc.sources.door import open_source
 
 DEFAULT = "k-means,spectral,pro-dsc"
 
@@ -57,9 +55,7 @@ def compare(
     from prodsc.registry import METHODS
 
     names = list(METHODS) if methods == "all" else [word.strip() for word in methods.split(",") if word.strip()]
-    if labels is not None and about_set(file) is not None:
-        raise InputError(f"--labels does not go with the named set {file}, which has its own.")
-    data = None if labels is None else read(file, labels=labels)
+    data = None if labels is None else open_source(file, labels=labels)
     folder = out or Path("compared") / Path(file).stem
     tuning = tune or tune_with_true_labels
     total = len(names) * seeds + (sum(len(grid_of(name)) for name in names if name in METHODS) if tuning else 0)

@@ -8,21 +8,24 @@ from rich.table import Table
 
 from prodsc.pro_dsc.diagnosis import diagnose as measure
 from prodsc.registry import load
-from prodsc.sources.readers import read
+from prodsc.sources.door import open_source
 
 COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
-def diagnose(run: Path, file: Path) -> None:
-    """Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE."""
-    found = measure(load(run), read(file).X)
+@click.argument("file", metavar="FILE|NAME")
+def diagnose(run: Path, file: str) -> None:
+    """Say whether the model in RUN is healthy, collapsing or collapsed.
+
+    It is measured on the rows of FILE (or a set of `prodsc data list`).
+    """
+    diagnosis = measure(load(run), open_source(file))
     console = Console()
     table = Table("number", "value", "expected", "why", box=None, pad_edge=False)
-    for finding in found.findings:
+    for finding in diagnosis.findings:
         table.add_row(finding.name, f"{finding.value:.4g}", finding.expected, finding.why)
-    console.print(f"[bold {COLOURS[found.verdict]}]{found.verdict}[/]\n")
+    console.print(f"[bold {COLOURS[diagnosis.verdict]}]{diagnosis.verdict}[/]\n")
     console.print(table)
-    console.print(f"\n{found.advice}")
+    console.print(f"\n{diagnosis.advice}")

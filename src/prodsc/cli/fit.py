@@ -14,7 +14,7 @@ from prodsc.errors import ParameterError
 from prodsc.progress import ProgressDisplay
 from prodsc.runs.recipes import load_recipe
 from prodsc.runs.run import Request, run
-from prodsc.sources.named import locate
+from prodsc.sources.door import canonical_name
 from prodsc.training.progress import ProgressCallback
 
 
@@ -66,8 +66,7 @@ def fit(
         if parameters["n_clusters"] == 1:
             raise ParameterError("n_clusters=1 puts every row in one cluster. Ask for at least 2.")
         command = shlex.join(["prodsc", *sys.argv[1:]])
-        found = locate(str(file))  # a path stays one; a named set is its file, or is computed and keeps its name
-        source = found.resolve() if isinstance(found, Path) else file
+        source = Path(canonical_name(str(file)))
         known = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
         request = Request(source, out, labels, parameters, recipe_name, command, **known)
         if ranks.first():

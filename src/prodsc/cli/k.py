@@ -9,10 +9,8 @@ from prodsc.bench.summary import to_csv
 from prodsc.cli.progress import progress_bar
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.pro_dsc.number import estimate_k
-from prodsc.sources.named import about_set, load_dataset
-from prodsc.sources.readers import read
+from prodsc.sources.door import open_source
 
-TOLD = 8  # candidates printed
 HEADS = ("k", "score", "agreement", "score of one cloud")
 
 
@@ -34,12 +32,12 @@ def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | N
     on which they do not. The answer may be that there is no clear number. `prodsc fit FILE -k auto` does the same and
     goes on with a clear answer.
     """
-    X = load_dataset(file).X if about_set(file) is not None else read(file).X
+    X = open_source(file).X
     with progress_bar("estimate", quiet) as progress:
         curve = estimate_k(
             X, at_least=at_least, at_most=at_most, scaling=scaling, watch=progress or (lambda done, total: None)
         )
-    best = sorted(curve.table(), key=lambda line: -line[1])[:TOLD]
+    best = sorted(curve.table(), key=lambda line: -line[1])[:8]
     click.echo(f"{'k':>5} {'score, bits':>12} {'agreement':>10} {'one cloud':>10}")
     for number, score, agreement, reference in best:
         click.echo(f"{number:>5} {score:>12.2f} {agreement:>10.0%} {reference:>10.2f}")

@@ -13,27 +13,29 @@ from prodsc.core.metrics import scores
 from prodsc.errors import OutputError
 from prodsc.registry import load
 from prodsc.runs.run import label_lines, write_labels
-from prodsc.sources.readers import read
-from prodsc.sources.rows import as_array
+from prodsc.sources.door import open_source
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE|NAME")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write here instead of to the screen.")
 @click.option("--labels", help="Known labels, to score with: an array or column of FILE, or another file.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
-def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwrite: bool) -> None:
-    """Label the rows of FILE with the model in RUN: row, label, confidence, outlier score."""
+def predict(run: Path, file: str, out: Path | None, labels: str | None, overwrite: bool) -> None:
+    """Label the rows of FILE (or a set of `prodsc data list`) with the model in RUN.
+
+    Writes row, label, confidence and outlier score. Columns that have names are matched by name.
+    """
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
     model = load(run)
     with progress_bar("convert") as progress:
-        data = read(file, labels=labels, progress=progress)
-    found = np.empty(len(data.X) if data.y is not None else 0, np.int64)
-    parts = _kept(model.labelled(as_array(data.X)), found)
+        data = open_source(file, labels=labels, progress=progress)
+    predicted = np.empty(len(data.X) if data.y is not None else 0, np.int64)
+    parts = _collected(model.labelled(data.X), predicted)
     if not ranks.first():
-        for _ in parts:  # ranks label together, the first one writes
+        for _ in parts:  # all ranks label, the first one writes
             pass
     elif out is None:
         sys.stdout.writelines(label_lines(parts))
@@ -41,14 +43,14 @@ def predict(run: Path, file: Path, out: Path | None, labels: str | None, overwri
         write_labels(out, parts)
         click.echo(f"{len(data.X)} rows labelled: {out}", err=True)
     if data.y is not None and ranks.first():
-        click.echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, found).items()), err=True)
+        click.echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, predicted).items()), err=True)
 
 
-def _kept(parts: Iterable[tuple[np.ndarray, ...]], found: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """The same parts, the labels also written into `found`, where there is room: only what is scored is kept."""
+def _collected(parts: Iterable[tuple[np.ndarray, ...]], labels: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """The same parts; their labels are also written into `labels`, unless it is empty because nothing is scored."""
     done = 0
     for part in parts:
-        if len(found):
-            found[done : done + len(part[0])] = part[0]
+        if len(labels):
+            labels[done : done + len(part[0])] = part[0]
         done += len(part[0])
         yield part

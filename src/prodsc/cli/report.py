@@ -30,7 +30,7 @@ def report(
 
     done = open_run(run, data)
     chosen = [word.strip() for word in columns.split(",") if word.strip()] if columns else []
-    looks = open_looks(done.data.path, done.data.X, done.data.columns, images=images, texts=texts, columns=chosen)
+    looks = open_looks(done.data, images=images, texts=texts, columns=chosen)
     other = None if compare is None else OtherFit(str(compare), _labels(done, compare, data))
     write_report(done.request, done.data, done.model, done.result, looks=looks, other=other)
     click.echo(f"{run / PAGE}: {(run / PAGE).stat().st_size / 1e6:.1f} MB")

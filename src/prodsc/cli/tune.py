@@ -11,9 +11,8 @@ from prodsc.bench.trials import Limits, Trial
 from prodsc.bench.tune import ScoredTrial
 from prodsc.bench.tune import tune as search
 from prodsc.cli.compare import method_parameters
-from prodsc.errors import InputError, Interrupted
-from prodsc.sources.named import about_set
-from prodsc.sources.readers import read
+from prodsc.errors import Interrupted
+from prodsc.sources.door import open_source
 
 
 @click.command()
@@ -48,9 +47,7 @@ def tune(
     """
     from prodsc.bench.tune_page import write_tune_page
 
-    if labels is not None and about_set(file) is not None:
-        raise InputError(f"--labels does not go with the named set {file}, which has its own.")
-    data = None if labels is None else read(file, labels=labels)
+    data = None if labels is None else open_source(file, labels=labels)
     folder = out or Path("tuned") / Path(file).stem
 
     def show(number: int, trial: Trial, scored: ScoredTrial | None) -> None:

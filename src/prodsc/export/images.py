@@ -15,8 +15,7 @@ from prodsc import files
 from prodsc.errors import InputError, OutputError
 from prodsc.export.targets import check_labels
 from prodsc.extract.inputs import image_names, printable
-from prodsc.sources.named import about_set, load_dataset
-from prodsc.sources.readers import read
+from prodsc.sources.door import open_source
 
 INDEX = "index.csv"  # what lies where; a folder that has it was made here, and only such a one is ever replaced
 LONGEST = 80  # characters that are kept of a name
@@ -132,6 +131,6 @@ def _link(source: Path, path: Path) -> None:
 
 def image_array(images: str | Path) -> np.ndarray:
     """Images of a file or a named data set, also of one whose rows are known to be flattened images."""
-    named = about_set(str(images))
-    X = load_dataset(named.name).X if named is not None else read(images).X
-    return X.reshape(len(X), *named.image) if named is not None and named.image is not None else X
+    source = open_source(str(images))
+    shape = None if source.info is None else source.info.image
+    return source.X if shape is None else source.X.reshape(len(source.X), *shape)

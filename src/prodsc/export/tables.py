@@ -16,9 +16,9 @@ from prodsc import files
 from prodsc.errors import InputError, reason_of
 from prodsc.export.targets import check_labels, check_target
 from prodsc.sources.arrow import pa
-from prodsc.sources.named import about_set, load_dataset
-from prodsc.sources.readers import read, read_ids, read_vectors
-from prodsc.sources.tables import ROWS_AT_A_TIME, csv_options
+from prodsc.sources.door import open_source
+from prodsc.sources.readers import read_vectors
+from prodsc.sources.tables import BATCH_ROWS, csv_options
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 TEXT = (".csv", ".tsv")
@@ -87,14 +87,8 @@ def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
         return _whole(pa.Table.from_pandas(source))
     if not isinstance(source, (str, Path)):
         return _of_arrays({}, np.asarray(source), features, as_text)
-    named = about_set(str(source))
-    if named is not None:
-        found = load_dataset(named.name)
-        ids = read_ids(found.paths[0], len(found.X)) if len(found.paths) == 1 else None
-        known = {"id": np.array(ids)} if ids else {}
-        return _of_arrays(known | ({} if found.y is None else {"y": found.y}), found.X, features, as_text)
     path = Path(source).expanduser()
-    if path.suffix.lower() in SUFFIXES:  # columns that are not numbers are welcome here
+    if path.suffix.lower() in SUFFIXES:  # columns that are not numbers are kept
         try:
             return (
                 _parquet(pa.parquet.ParquetFile(path))
@@ -104,24 +98,24 @@ def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = reason_of(error)
             raise InputError(f"{path} cannot be read ({reason}); name the file that was fitted.") from error
-    X = read(path).X
-    vectors = read_vectors(path, len(X))
-    ids = read_ids(path, len(X))
-    if ids is not None:
-        vectors = {"id": np.array(ids)} | {
-            name: values for name, values in vectors.items() if name not in ("id", "ids")
-        }
-    return _of_arrays(vectors, X, features, as_text)
+    opened = open_source(str(source))
+    vectors = {} if opened.y is None else {"y": opened.y}
+    if opened.info is None:
+        vectors = read_vectors(path, len(opened.X))
+    if opened.ids is not None:
+        others = {name: values for name, values in vectors.items() if name not in ("id", "ids")}
+        vectors = {"id": np.array(opened.ids)} | others
+    return _of_arrays(vectors, opened.X, features, as_text)
 
 
 def _whole(table: pa.Table) -> Chunks:
-    for start in range(0, len(table), ROWS_AT_A_TIME):
-        yield table.slice(start, ROWS_AT_A_TIME), table.num_columns
+    for start in range(0, len(table), BATCH_ROWS):
+        yield table.slice(start, BATCH_ROWS), table.num_columns
 
 
 def _parquet(file: pa.parquet.ParquetFile) -> Chunks:
     with file:
-        for batch in file.iter_batches(batch_size=ROWS_AT_A_TIME):
+        for batch in file.iter_batches(batch_size=BATCH_ROWS):
             yield pa.Table.from_batches([batch]), batch.num_columns
 
 
@@ -145,8 +139,8 @@ def _csv(path: Path, as_text: bool) -> pa.Table:
 
 def _of_arrays(vectors: dict[str, np.ndarray], X: np.ndarray, features: bool, as_text: bool) -> Chunks:
     taken = {"row", *vectors}
-    for start in range(0, len(X), ROWS_AT_A_TIME):
-        rows = slice(start, start + ROWS_AT_A_TIME)
+    for start in range(0, len(X), BATCH_ROWS):
+        rows = slice(start, start + BATCH_ROWS)
         columns = {"row": pa.array(np.arange(len(X))[rows])}
         columns |= {name: pa.array(values[rows]) for name, values in vectors.items()}
         first = len(columns)

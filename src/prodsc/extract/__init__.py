@@ -1,4 +1,4 @@
-"""EXTRACT: images or texts to features with a pre-trained encoder, or an encoder of one's own (BYOL)."""
+"""Extract features of images or texts with a pre-trained encoder."""
 
 from prodsc.extract.encoders import SHORT_NAMES, Encoder, load_encoder
 from prodsc.extract.extraction import Features, extract

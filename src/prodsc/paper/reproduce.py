@@ -13,7 +13,7 @@ from prodsc.bench.trials import Limits, Outcome, TrialCallback, ignore, run_tria
 from prodsc.errors import ParameterError, did_you_mean, require
 from prodsc.paper.plans import EXPERIMENT_BY_NAME, Experiment, ExperimentPlan, make_plan
 from prodsc.paper.published import PublishedNumber, published, tables
-from prodsc.sources.named import about_set, find, missing
+from prodsc.sources.named import dataset_info, find_files, missing_error
 
 CSV_COLUMNS = ("data", "method", "metric", "ours", "std", "runs", "published", "published std", "difference", "note")
 TABLE_COLUMNS = ("data", "method", "metric", "ours", "published", "difference", "note")
@@ -232,10 +232,10 @@ def _draw(name: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
 
 def _absent(dataset: str) -> str | None:
     """Why a data set cannot be read and what to do; None when it can."""
-    info = about_set(dataset)
+    info = dataset_info(dataset)
     if info is None:
         return None if Path(dataset).exists() else f"{dataset} does not exist."
-    return str(missing(info)) if find(info) is None else None
+    return str(missing_error(info)) if find_files(info) is None else None
 
 
 def _published_numbers(experiment: Experiment, dataset: str) -> list[PublishedNumber]:

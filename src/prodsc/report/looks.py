@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from PIL import Image, ImageOps
 from prodsc.errors import InputError, did_you_mean
 from prodsc.extract.inputs import Items, open_items
 from prodsc.sources.catalogue import DATASETS
-from prodsc.sources.readers import read_array, read_ids
+from prodsc.sources.readers import read_array
+from prodsc.sources.source import Source
 
 MOST_TEXT = 240  # characters of a text that are shown
 TEXT_BYTES = 4_000_000  # of all texts on a page; beyond, only a sample of rows has one
@@ -42,21 +42,18 @@ class Looks:
 
 
 def open_looks(
-    path: Path,
-    X: np.ndarray,
-    names: Sequence[str] | None = None,
+    source: Source,
     *,
     images: str | None = None,
     texts: str | None = None,
     columns: Sequence[str] = (),
 ) -> Looks:
-    """What is known of the rows X of a file: images when they are some or are named, texts and columns when named.
+    """What can be shown of the rows: images when the rows are images or some are named, texts and columns when named.
 
-    `names` are those of X's columns. `images` is a folder, file or data set, `texts` a file, as `prodsc extract` takes.
+    `images` is a folder, file or data set, `texts` a file, as `prodsc extract` takes.
     """
-    n = len(X)
-    ids = read_ids(path, n)
-    shape = DATASETS[str(path)].image if str(path) in DATASETS else None
+    X, n, ids = source.X, len(source.X), source.ids
+    shape = None if source.info is None else source.info.image
     image = pictures(X, shape) if X.ndim > 2 or shape is not None else None
     if images is not None:
         found = _images(images)
@@ -69,7 +66,7 @@ def open_looks(
             raise InputError(f"--texts {texts} holds {said.kind}; give a .txt, .csv or .parquet, or use --images.")
         order = _rows_of(said, ids, n, "--texts", texts)
         words = [_text(said, i) for i in order]
-    return Looks(ids, image, words, {name: _column_of(path, X, names, name) for name in columns})
+    return Looks(ids, image, words, {name: _column_of(source, name) for name in columns})
 
 
 def _images(source: str) -> Items:
@@ -104,18 +101,20 @@ def _text(found: Items, i: int) -> str:
         return ""
 
 
-def _column_of(path: Path, X: np.ndarray, names: Sequence[str] | None, name: str) -> NDArray[Any]:
+def _column_of(source: Source, name: str) -> NDArray[Any]:
     """A column of X by its name or number, or another array or column of the file."""
+    X, names, path = source.X, source.columns, source.path
     if names is not None and name in names:
-        return np.asarray(X[:, list(names).index(name)])
+        return np.asarray(X[:, names.index(name)])
     if name.isdecimal() and X.ndim == 2 and int(name) < X.shape[1]:
         return np.asarray(X[:, int(name)])
-    found = read_array(path, name) if path.is_file() else None
+    found = read_array(path, name) if path is not None and path.is_file() else None
     if found is None or found.shape != (len(X),):
         known = list(names or ())
         there = f"it has {len(known)} named columns" if known else f"its columns are 0 to {X[0].size - 1}"
         raise InputError(
-            f"{path} has no column '{name}' with one value per row ({there}){did_you_mean(name, known) or '.'}"
+            f"{source.location} has no column '{name}' with one value per row ({there})"
+            f"{did_you_mean(name, known) or '.'}"
         )
     return found
 

@@ -13,7 +13,7 @@ from prodsc.errors import InputError, ModelFileError
 from prodsc.registry import load
 from prodsc.runs.run import LABELS, REQUEST, RESULT, Request, rows_of
 from prodsc.sources.fingerprint import fingerprint
-from prodsc.sources.readers import DataFile, read_ids
+from prodsc.sources.source import Source
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class PastRun:
     confidence: np.ndarray
 
     @cached_property
-    def data(self) -> DataFile:
+    def data(self) -> Source:
         """The rows the run was fitted on; others are refused, because labels would be put on the wrong rows."""
         try:
             data = rows_of(self.request)
@@ -47,7 +47,7 @@ class PastRun:
     @cached_property
     def ids(self) -> list[str] | None:
         """What the file calls its rows; None when it has no names for them."""
-        return read_ids(self.data.path, len(self.labels))
+        return self.data.ids
 
     @cached_property
     def classes(self) -> np.ndarray:

@@ -12,15 +12,15 @@ import numpy as np
 
 from prodsc import files, ranks
 from prodsc.core.metrics import scores
-from prodsc.errors import InputError, Interrupted, MissingExtraError, ModelFileError, OutputError, RankError
+from prodsc.errors import Interrupted, MissingExtraError, ModelFileError, OutputError, RankError
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.pro_dsc.estimator import PRODSC
-from prodsc.sources.catalogue import DATASETS
+from prodsc.progress import ProgressFunction
+from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
-from prodsc.sources.named import load_dataset
-from prodsc.sources.readers import DataFile, read, read_array, read_labels, read_pairs
+from prodsc.sources.readers import read_labels, read_pairs
 from prodsc.sources.rows import as_array
-from prodsc.sources.stored import Progress
+from prodsc.sources.source import Source
 from prodsc.system import machine, peak_memory_mb, versions
 from prodsc.training import Callback
 
@@ -43,10 +43,9 @@ class Request:
     must_link: str | None = None  # files of pairs
     cannot_link: str | None = None
 
-    def known(self) -> dict[str, Any]:
-        """What `fit` is told of a few rows."""
-        named = str(self.file) in DATASETS
-        labels = None if self.known_labels is None else read_labels(None if named else self.file, self.known_labels)
+    def known(self, source: Source) -> dict[str, Any]:
+        """The constraints on the rows of `source` that are given to `fit`."""
+        labels = None if self.known_labels is None else read_labels(source.path, self.known_labels)
         pairs = {"must_link": self.must_link, "cannot_link": self.cannot_link}
         return {"known_labels": labels} | {name: path and read_pairs(path) for name, path in pairs.items()}
 
@@ -111,16 +110,18 @@ class Result:
         return "\n".join(lines)
 
 
-def run(request: Request, callbacks: Sequence[Callback] = (), progress: Progress | None = None) -> Result | None:
+def run(
+    request: Request, callbacks: Sequence[Callback] = (), progress: ProgressFunction | None = None
+) -> Result | None:
     """Fit, then write everything; result.json comes last, so a folder that has it is complete.
 
     On several ranks all fit and the first one writes; the others have no result.
     """
     began = time.monotonic()
     data = rows_of(request, progress)
-    data = replace(data, X=as_array(data.X))  # one object for every look at the rows, so that files are read once
+    data = replace(data, X=as_array(data.X))  # one object for all passes over the rows, so that files are read once
     model = PRODSC.from_flat(**request.parameters)
-    known = request.known()
+    known = request.known(data)
     model.check(data.X, **known)  # before anything is written
     if ranks.first() and (not (request.out / REQUEST).exists() or (request.out / RESULT).exists()):
         request.start()
@@ -138,18 +139,13 @@ def run(request: Request, callbacks: Sequence[Callback] = (), progress: Progress
     return result
 
 
-def rows_of(request: Request, progress: Progress | None = None) -> DataFile:
-    """The file's rows, or those of a set that is known by name and computed or made of several files."""
-    if str(request.file) not in DATASETS:
-        aside = [name for name in [request.known_labels] if name]
-        return read(request.file, labels=request.labels, aside=aside, progress=progress)
-    if request.labels is not None:
-        raise InputError(f"--labels does not go with the named set {request.file}, which has its own.")
-    found = load_dataset(str(request.file))
-    return DataFile(Path(found.name), found.X, found.y, None)
+def rows_of(request: Request, progress: ProgressFunction | None = None) -> Source:
+    """The rows that a request asks to cluster."""
+    exclude = [] if request.known_labels is None else [request.known_labels]
+    return open_source(str(request.file), labels=request.labels, exclude=exclude, progress=progress)
 
 
-def write_results(request: Request, data: DataFile, model: PRODSC, began: float) -> Result:
+def write_results(request: Request, data: Source, model: PRODSC, began: float) -> Result:
     write_labels(request.out / LABELS, [(model.labels_, model.confidence_, model.outlier_score_)])
     model.save(request.out)
     files.write_text(request.out / HISTORY, history_csv(model.history_))
@@ -177,14 +173,14 @@ def write_results(request: Request, data: DataFile, model: PRODSC, began: float)
     return result
 
 
-def described(request: Request, data: DataFile, model: PRODSC, result: Result) -> dict[str, Any]:
+def described(request: Request, data: Source, model: PRODSC, result: Result) -> dict[str, Any]:
     """result.json: what was done, to what, with what, and what came out."""
     return {
         "command": request.command,
         "recipe": request.recipe,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": {
-            "file": str(data.path),
+            "file": data.location,
             "shape": list(data.X.shape),
             "dtype": str(data.X.dtype),
             "fingerprint": fingerprint(data.X),
@@ -207,12 +203,12 @@ def described(request: Request, data: DataFile, model: PRODSC, result: Result) -
     }
 
 
-def write_report(request: Request, data: DataFile, model: PRODSC, made: dict[str, Any], **more: Any) -> None:
+def write_report(request: Request, data: Source, model: PRODSC, made: dict[str, Any], **more: Any) -> None:
     """The page of a run; `more` is what only a later `prodsc report` can know, such as the images behind features."""
     from prodsc.report.fit_page import write_fit_page  # matplotlib is slow to import, and needed only here
     from prodsc.report.looks import open_looks
 
-    more.setdefault("looks", open_looks(data.path, data.X, data.columns))
+    more.setdefault("looks", open_looks(data))
     columns = "" if data.X.ndim != 2 else f" x {data.X.shape[1]:,}"
     facts = {
         "file": str(request.file),
@@ -220,14 +216,8 @@ def write_report(request: Request, data: DataFile, model: PRODSC, made: dict[str
         "clusters": str(model.n_clusters_),
     }
     title = f"Clusters of {request.file.name}"
-    names: dict[str, Any] = {"columns": data.columns, "classes": class_names(data.path)}
+    names: dict[str, Any] = {"columns": data.columns, "classes": data.class_names}
     write_fit_page(request.out / PAGE, title, model, data.X, facts=facts, y=data.y, made=made, **names, **more)
-
-
-def class_names(path: Path) -> list[str] | None:
-    """What a file calls the codes in y: the array `classes` that `prodsc extract` writes."""
-    names = read_array(path, "classes") if path.suffix == ".npz" and path.is_file() else None
-    return None if names is None or names.ndim != 1 else [str(name) for name in names]
 
 
 def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]]) -> None:

@@ -1,1 +1,1 @@
-"""LOAD: readers for the usual files, and any input as checked rows that are read a few at a time."""
+"""Any input to rows, labels, names of rows and columns: one door (`door.open_source`), formats behind it."""

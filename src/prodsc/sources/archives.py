@@ -1,6 +1,6 @@
-"""Published archives to arrays: IDX (.gz), CIFAR's binary version (.tar.gz), the text files of UCI HAR. Never a pickle.
+"""Converters of published archives: IDX (.gz), CIFAR's binary version (.tar.gz), the text files of UCI HAR. No pickles.
 
-Each converter takes the downloaded files and gives X, y and split (0 = train, 1 = test), in the published order.
+Each takes the downloaded files and returns the arrays X, y and split (0 = train, 1 = test), in the published order.
 """
 
 import gzip
@@ -19,14 +19,11 @@ import numpy as np
 
 from prodsc.errors import InputError, reason_of
 
-Arrays = dict[str, np.ndarray]
 TRAIN, TEST = 0, 1
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then red, green and blue
-CIFAR_TRAIN, CIFAR_TEST = tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"
-HAR_PARTS = ("train", "test")
 
 
-def idx_images(paths: Sequence[Path]) -> Arrays:
+def idx_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
     """Train images, train labels, test images, test labels, each a gzipped IDX file of bytes."""
     X_train, y_train, X_test, y_test = (_idx(path) for path in paths)
     return _joined([X_train, X_test], [y_train, y_test])
@@ -43,16 +40,18 @@ def _idx(path: Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
 
 
-def cifar10_images(paths: Sequence[Path]) -> Arrays:
+def cifar10_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
     """All 60,000 images, n x 32 x 32 x 3: the five training batches, then the test batch."""
-    *train, (X_test, y_test) = _cifar_batches(paths[0], (*CIFAR_TRAIN, CIFAR_TEST))
+    *train, (X_test, y_test) = _cifar_batches(
+        paths[0], [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
+    )
     X, y = zip(*train, strict=True)
     return _joined([np.concatenate(X), X_test], [np.concatenate(y), y_test])
 
 
-def cifar10_test_images(paths: Sequence[Path]) -> Arrays:
+def cifar10_test_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
     """The 10,000 test images alone."""
-    [(X, y)] = _cifar_batches(paths[0], (CIFAR_TEST,))
+    [(X, y)] = _cifar_batches(paths[0], ["test_batch.bin"])
     return {"X": X, "y": y.astype(np.int16)}
 
 
@@ -77,13 +76,13 @@ def _cifar_records(content: bytes, path: Path, name: str) -> tuple[np.ndarray, n
     return np.ascontiguousarray(records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)), records[:, 0]
 
 
-def uci_har(paths: Sequence[Path]) -> Arrays:
+def uci_har(paths: Sequence[Path]) -> dict[str, np.ndarray]:
     """The 561 features of the zip of the UCI repository, which holds the zip with the files."""
     parts = []
     with _readable(paths[0]), zipfile.ZipFile(paths[0]) as outer:
         inner = [name for name in outer.namelist() if name.endswith("UCI HAR Dataset.zip") and "__MACOSX" not in name]
         archive = zipfile.ZipFile(io.BytesIO(outer.read(inner[0]))) if inner else outer
-        for part in HAR_PARTS:
+        for part in ("train", "test"):
             names = [f"UCI HAR Dataset/{part}/{what}_{part}.txt" for what in "Xy"]
             missing = [name for name in names if name not in archive.namelist()]
             if missing:
@@ -101,23 +100,23 @@ def read_uci_har(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _har_rows(X: IO[bytes], y: IO[bytes], where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers between spaces, a row a line; labels 1 to 6 become 0 to 5."""
+    """One row per line, numbers separated by spaces; labels 1 to 6 become 0 to 5."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an empty file is told of below
+        warnings.simplefilter("ignore")  # an empty file is an error below
         features, labels = np.loadtxt(X, np.float32, ndmin=2), np.loadtxt(y, np.int64, ndmin=1)
     if not len(features) or len(features) != len(labels):
         raise InputError(f"{where} has {len(features)} rows and {len(labels)} labels; unpack the archive again.")
     return features, labels - 1
 
 
-def _joined(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> Arrays:
+def _joined(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     split = np.repeat([TRAIN, TEST], [len(part) for part in X])
     return {"X": np.concatenate(X), "y": np.concatenate(y).astype(np.int16), "split": split.astype(np.int8)}
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Whatever a damaged archive makes the libraries raise becomes one sentence."""
+    """Any error that a damaged archive causes becomes an InputError of one sentence."""
     try:
         yield
     except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:

@@ -1,4 +1,5 @@
-"""Arrays and column names of what is in memory: NumPy arrays, tensors, data frames, nested lists, memory maps."""
+"""Arrays and column names of what is in memory: NumPy arrays, tensors, data frames, nested lists,
+memory maps."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,10 +10,12 @@ import numpy as np
 from prodsc.errors import InputError
 from prodsc.sources.stored import StoredRows, on_disk
 
+FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
+LABEL_NAMES = ("y", "ys", "labels", "label", "gnd", "Y", "target", "targets")
+
 
 def array_of(X: Any, *, what: str = "X") -> Any:
-    """
-    Convert an in-memory table to an array of numbers, without a copy where it already is one.
+    """Convert an in-memory table to an array of numbers, without a copy where it already is one.
 
     Parameters
     ----------
@@ -65,8 +68,7 @@ def frame_columns(X: Any, *, what: str = "X") -> list[str] | None:
 
 
 def matched_columns(array: Any, names: Sequence[str], expected: Sequence[str], *, what: str = "X") -> Any:
-    """
-    Put the columns of an array into an expected order, by name.
+    """Put the columns of an array into an expected order, by name.
 
     Parameters
     ----------

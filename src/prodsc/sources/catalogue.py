@@ -1,6 +1,6 @@
-"""What is known of every named data set before it is read: its shape, source, licence, files, checksums, addresses.
+"""The catalogue of named data sets: shape, source, licence, files, checksums, addresses.
 
-Facts only; `sources.named` finds and reads the files, `sources.fetch` downloads those with a public address.
+Facts only: `sources.named` finds and reads the files, `sources.fetch` downloads those with a public address.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from prodsc.errors import InputError
-from prodsc.sources.archives import Arrays, cifar10_images, cifar10_test_images, idx_images, uci_har
+from prodsc.sources.archives import cifar10_images, cifar10_test_images, idx_images, uci_har
 from prodsc.sources.synthetic import SYNTHETIC
 
 SplitRule = int | Literal["none", "marked", "whole"]
-WITH_LABELS = "the encoder was trained WITH ImageNet labels: say so wherever its numbers are shown"
+WITH_LABELS = "the encoder was trained WITH ImageNet labels: say so wherever its scores are shown"
 RESEARCH = "no licence stated with the file; published for research: ask its makers before any other use"
 AUTHORS = "https://github.com/mengxianghan123/PRO-DSC"
 UNCHECKED = "the publishers give no checksum, so none is recorded"
@@ -24,9 +23,9 @@ UNCHECKED = "the publishers give no checksum, so none is recorded"
 
 @dataclass(frozen=True)
 class Remote:
-    """A file at a stable public address, and its sha256 as others have recorded it."""
+    """A file at a public address, and its published sha256."""
 
-    folder: str  # where a download is kept, below the data directory; two sets may share one
+    folder: str  # of the download, below the data directory; two data sets may share one
     url: str
     sha256: str
 
@@ -36,32 +35,65 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class About:
-    """A data set as it is known before it is read."""
+class DatasetInfo:
+    """What is known about a data set before it is read.
+
+    Parameters
+    ----------
+    name, title : str
+        The name that commands take, and a description.
+    shape : tuple of int
+        Of X, rows first.
+    classes : int or None
+        Number of classes; None if there are no labels.
+    source, licence : str
+        Where it comes from, and what may be done with it.
+    files : tuple of tuples of str
+        Alternatives, each one file or (train, test); empty if the data set is computed.
+    holds : str
+        What the first alternative holds, in words.
+    obtain : str
+        How to get the file if no address is known; the end of a sentence.
+    sha256 : str or None
+        Of the one file of the first alternative.
+    split : int, "none", "marked" or "whole"
+        A number: that many rows are train and the others test. "marked": the array 'split' of the file says which.
+        "whole": both parts are all rows. Two files, or an array 'split', take precedence over a number.
+    notes : tuple of str
+        What a reader of scores must know.
+    image : (height, width) or None
+        If a flat row is an image.
+    make : callable or None
+        Computes X and y.
+    relabel : callable or None
+        Changes the labels of the file.
+    remotes : tuple of Remote
+        Public addresses.
+    convert : callable or None
+        Converts the downloaded files to arrays by name.
+    """
 
     name: str
     title: str
-    shape: tuple[int, ...]  # rows first
-    classes: int | None  # None when no labels come along
+    shape: tuple[int, ...]
+    classes: int | None
     source: str
     licence: str
-    files: tuple[tuple[str, ...], ...] = ()  # alternatives, each one file or (train, test); none when it is computed
-    holds: str = "X and y"  # in words, what the first alternative holds
-    obtain: str = ""  # the way to the file, when no address is known; ends a sentence
-    sha256: str | None = None  # of the one file of the first alternative
-    # the first so many rows are train and the others test; marked by an array 'split' in the file, which wins over a
-    # number as two files do; "whole" when both parts are all rows
+    files: tuple[tuple[str, ...], ...] = ()
+    holds: str = "X and y"
+    obtain: str = ""
+    sha256: str | None = None
     split: SplitRule = "none"
     notes: tuple[str, ...] = ()
-    image: tuple[int, int] | None = None  # height and width, when a flat row is a picture
+    image: tuple[int, int] | None = None
     make: Callable[[], tuple[np.ndarray, np.ndarray]] | None = field(default=None, repr=False)
     relabel: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     remotes: tuple[Remote, ...] = ()
-    convert: Callable[[Sequence[Path]], Arrays] | None = field(default=None, repr=False)
+    convert: Callable[[Sequence[Path]], dict[str, np.ndarray]] | None = field(default=None, repr=False)
 
     @property
     def size(self) -> str:
-        """Rows x columns, as in 70,000 x 28 x 28."""
+        """The shape in words, such as 70,000 x 28 x 28."""
         return " x ".join(f"{n:,}" for n in self.shape)
 
 
@@ -94,10 +126,10 @@ COARSE = np.array([_SUPERCLASS_OF[fine] for fine in sorted(_SUPERCLASS_OF)])  # 
 
 
 def coarse_labels(y: np.ndarray) -> np.ndarray:
-    """CIFAR-100's classes 0..99 to its superclasses 0..19."""
-    if len(found := np.unique(y)) != len(COARSE):
+    """Convert the classes 0..99 of CIFAR-100 to its superclasses 0..19."""
+    if (n_classes := len(np.unique(y))) != len(COARSE):
         raise InputError(
-            f"CIFAR-20 takes its labels from all 100 classes of CIFAR-100; this file has {len(found)}. "
+            f"CIFAR-20 takes its labels from all 100 classes of CIFAR-100; this file has {n_classes}. "
             "Give the file of all classes."
         )
     return COARSE[y]
@@ -140,14 +172,18 @@ _UCI_HAR = (
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
     X, y = load_digits(return_X_y=True)
     return X, y
 
 
-def _synthetic(name: str, title: str, rows: int, classes: int, *notes: str) -> About:
+def _synthetic(name: str, title: str, rows: int, classes: int, *notes: str) -> DatasetInfo:
     noise = "noise of N(0, 0.05 I) is read as a standard deviation of 0.05"
     source = "computed here from the formulas of the paper's appendix, seed 0; other seeds: prodsc.sources.synthetic"
-    return About(name, title, (rows, 3), classes, source, "no restriction", notes=(*notes, noise), make=SYNTHETIC[name])
+    return DatasetInfo(
+        name, title, (rows, 3), classes, source, "no restriction", notes=(*notes, noise), make=SYNTHETIC[name]
+    )
 
 
 def _clip(
@@ -160,7 +196,7 @@ def _clip(
     published: bool = True,
     notes: tuple[str, ...] = (),
     relabel: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> About:
+) -> DatasetInfo:
     """CLIP ViT-L/14 features in the authors' format."""
     obtain = (
         f"download it from the folder of CLIP features that {AUTHORS} links to"
@@ -168,7 +204,7 @@ def _clip(
         else "extract CLIP ViT-L/14 features of the images, as the authors publish no such file"
     )
     parts = "each " if len(files) > 1 else ""
-    return About(
+    return DatasetInfo(
         name,
         f"{title}, CLIP ViT-L/14 features",
         (rows, 768),
@@ -184,8 +220,8 @@ def _clip(
     )
 
 
-SETS: tuple[About, ...] = (
-    About(
+SETS: tuple[DatasetInfo, ...] = (
+    DatasetInfo(
         "digits",
         "Handwritten digits 8 x 8",
         (1797, 64),
@@ -205,7 +241,7 @@ SETS: tuple[About, ...] = (
         2,
         "case 2 of the appendix; taken to be the two curves alone, because the paper trains on batches of 200",
     ),
-    About(
+    DatasetInfo(
         "orl",
         "ORL faces, grey images",
         (400, 32, 32),
@@ -216,7 +252,7 @@ SETS: tuple[About, ...] = (
         obtain=f"take ORL from the folder of classical benchmarks that {AUTHORS} links to and save it as orl.npz",
         sha256="0fd91d27e871a4f6ab4b7b50cbc46aeee0c562cd53692457ae6d5ce636763fef",
     ),
-    About(
+    DatasetInfo(
         "eyaleb",
         "Extended Yale B faces, grey images",
         (2432, 48, 42),
@@ -231,7 +267,7 @@ SETS: tuple[About, ...] = (
             "the array 'bad' of the file marks 18 damaged images",
         ),
     ),
-    About(
+    DatasetInfo(
         "coil100",
         "COIL-100 objects, grey images",
         (7200, 32, 32),
@@ -242,7 +278,7 @@ SETS: tuple[About, ...] = (
         obtain="turn the images of COIL-100 (Columbia University) into grey 32 x 32 and save them as coil100.npz",
         sha256="5276487fab9c8401d074f089732782479c5fd1594e143d73057d390557137495",
     ),
-    About(
+    DatasetInfo(
         "mnist",
         "MNIST, images of digits",
         (70000, 28, 28),
@@ -256,7 +292,7 @@ SETS: tuple[About, ...] = (
         remotes=_MNIST,
         convert=idx_images,
     ),
-    About(
+    DatasetInfo(
         "fashion-mnist",
         "Fashion-MNIST, images of clothes",
         (70000, 28, 28),
@@ -273,7 +309,7 @@ SETS: tuple[About, ...] = (
         remotes=_FASHION,
         convert=idx_images,
     ),
-    About(
+    DatasetInfo(
         "cifar10-images",
         "CIFAR-10, the test images",
         (10000, 32, 32, 3),
@@ -286,7 +322,7 @@ SETS: tuple[About, ...] = (
         remotes=_CIFAR10,
         convert=cifar10_test_images,
     ),
-    About(
+    DatasetInfo(
         "cifar10-images-full",
         "CIFAR-10, all images",
         (60000, 32, 32, 3),
@@ -298,7 +334,7 @@ SETS: tuple[About, ...] = (
         remotes=_CIFAR10,
         convert=cifar10_images,
     ),
-    About(
+    DatasetInfo(
         "cifar10-efflite0",
         "CIFAR-10, EfficientNet-Lite0 features",
         (20000, 1280),
@@ -312,7 +348,7 @@ SETS: tuple[About, ...] = (
         split="marked",
         notes=(WITH_LABELS, "not the CLIP features of the paper: those are cifar10"),
     ),
-    About(
+    DatasetInfo(
         "flowers-efflite0",
         "Oxford Flowers-102, EfficientNet-Lite0 features",
         (8189, 1280),
@@ -324,7 +360,7 @@ SETS: tuple[About, ...] = (
         sha256="099fc3eeb7950c7749887473ad4324905cc112c0436d01930a95f7228d124a4a",
         notes=(WITH_LABELS, "not the CLIP features of the paper: those are flowers-clip"),
     ),
-    About(
+    DatasetInfo(
         "hapt-561",
         "HAPT-561, smartphone activity windows",
         (10411, 561),
@@ -336,7 +372,7 @@ SETS: tuple[About, ...] = (
         sha256="98aa48d59485c43f38158df33607fb3352a238e8dd271fedcfcf907ead5017d8",
         notes=("not UCI HAR: call it HAPT-561", "the array 'subject' of the file names the person of each row"),
     ),
-    About(
+    DatasetInfo(
         "uci-har",
         "UCI HAR, smartphone activity windows",
         (10299, 561),
@@ -351,7 +387,7 @@ SETS: tuple[About, ...] = (
         remotes=_UCI_HAR,
         convert=uci_har,
     ),
-    About(
+    DatasetInfo(
         "reuters-21578",
         "Reuters-21578, tf-idf of the ten largest topics",
         (7522, 2000),
@@ -363,7 +399,7 @@ SETS: tuple[About, ...] = (
         sha256="dc4f384543a6e29c85cac4d3af360936db65b4dc5589b29eb103468d9fbadc9e",
         notes=("not Reuters-10k, which is drawn from RCV1", "very unbalanced: half of the rows are one topic"),
     ),
-    About(
+    DatasetInfo(
         "reuters-10k",
         "Reuters-10k, tf-idf",
         (10000, 2000),
@@ -412,4 +448,4 @@ SETS: tuple[About, ...] = (
     _clip("fashion-mnist-clip", "Fashion-MNIST", 70000, 10, "fashion_mnist_clip.pt", split=60000, published=False),
     _clip("flowers-clip", "Oxford Flowers-102", 8189, 102, "flowers_clip.pt", published=False),
 )
-DATASETS = {about.name: about for about in SETS}
+DATASETS = {info.name: info for info in SETS}

@@ -1,6 +1,6 @@
-"""One pass over all rows: is every number finite, and what are the columns like.
+"""One pass over all rows: whether every number is finite, and statistics of the columns.
 
-What is in files is looked at once: ranks share the blocks, and the result stays with the rows.
+Rows in files are read once: ranks share the blocks, and the result is kept with the rows.
 """
 
 import json
@@ -12,25 +12,37 @@ import numpy as np
 from prodsc import ranks
 from prodsc.errors import InputError
 from prodsc.sources.fingerprint import block_digest, block_rows, combined
-from prodsc.sources.stored import StoredRows, ahead
+from prodsc.sources.stored import StoredRows, read_ahead
 
-PIECE = 2**17  # numbers looked at together: as many as stay in the processor's cache
+PIECE_SIZE = 2**17  # numbers examined together: they fit in the processor's cache
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What one pass over the rows found."""
+    """Result of a pass over all rows.
+
+    Parameters
+    ----------
+    mean, std : ndarray of shape (d,)
+        Of each column.
+    n_constant : int
+        Number of columns with a single value.
+    n_zero : int
+        Number of rows of zeros only.
+    first_zero : int
+        The first such row, or -1.
+    """
 
     mean: np.ndarray
     std: np.ndarray
-    n_constant: int  # columns
-    n_zero: int  # rows
+    n_constant: int
+    n_zero: int
     first_zero: int
 
 
 @dataclass
-class Survey:
-    """What is known of the rows seen so far."""
+class RunningStatistics:
+    """Statistics of the rows examined so far; those of several parts can be merged."""
 
     count: int = 0
     mean: np.ndarray | float = 0.0  # of each column
@@ -44,33 +56,33 @@ class Survey:
     first_zero: int = -1
     digests: list[str] = field(default_factory=list)  # of each block, in hex
 
-    def look(self, start: int, block: np.ndarray, columns: bool) -> None:
-        """Rows from number `start` on; `columns` asks for their statistics too."""
+    def update(self, start: int, block: np.ndarray, columns: bool) -> None:
+        """Examine further rows, of which `start` is the first number; `columns` asks for column statistics."""
         flat = block.reshape(len(block), -1)
-        step = max(1, PIECE // flat.shape[1])
+        step = max(1, PIECE_SIZE // flat.shape[1])
         for i in range(0, len(flat), step):
-            self._look(start + i, np.asarray(flat[i : i + step], dtype=np.float64), columns)
+            self._update(start + i, np.asarray(flat[i : i + step], dtype=np.float64), columns)
 
-    def _look(self, start: int, rows: np.ndarray, columns: bool) -> None:
+    def _update(self, start: int, rows: np.ndarray, columns: bool) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             sums = rows.sum(1)
         if not np.isfinite(sums).all():  # a sum of finite numbers may still overflow
             bad = ~np.isfinite(rows).all(1)
             if bad.any():
                 kind = "NaN" if np.isnan(rows[bad.argmax()]).any() else "infinity"
-                self.add(Survey(n_bad=int(bad.sum()), first_bad=start + int(bad.argmax()), bad_kind=kind))
+                self.merge(RunningStatistics(n_bad=int(bad.sum()), first_bad=start + int(bad.argmax()), bad_kind=kind))
                 return
         zero = (sums == 0) & ~rows.any(1)
-        found = Survey(n_zero=int(zero.sum()), first_zero=start + int(zero.argmax()) if zero.any() else -1)
+        piece = RunningStatistics(n_zero=int(zero.sum()), first_zero=start + int(zero.argmax()) if zero.any() else -1)
         if columns:
             mean = rows.mean(0)
-            apart = rows - mean
-            found.count, found.mean, found.square = len(rows), mean, np.einsum("ij,ij->j", apart, apart)
-            found.low, found.high = rows.min(0), rows.max(0)
-        self.add(found)
+            deviation = rows - mean
+            piece.count, piece.mean, piece.square = len(rows), mean, np.einsum("ij,ij->j", deviation, deviation)
+            piece.low, piece.high = rows.min(0), rows.max(0)
+        self.merge(piece)
 
-    def add(self, other: Self | "Survey") -> None:
-        """What is known of these rows and of others that come after them."""
+    def merge(self, other: Self | "RunningStatistics") -> None:
+        """Add the statistics of rows that come after these."""
         self.n_bad, self.n_zero = self.n_bad + other.n_bad, self.n_zero + other.n_zero
         if self.first_bad < 0:
             self.first_bad, self.bad_kind = other.first_bad, other.bad_kind
@@ -78,7 +90,7 @@ class Survey:
             self.first_zero = other.first_zero
         self.digests += other.digests
         if other.count:
-            # Chan's update: sums of squares over millions of rows would lose the small deviations.
+            # Chan's update: plain sums of squares over millions of rows would lose small deviations.
             total = self.count + other.count
             shift = other.mean - self.mean
             self.square = self.square + other.square + shift**2 * (self.count * other.count / total)
@@ -101,36 +113,54 @@ class Survey:
 
 
 def check_values(array: Any, *, what: str = "X", columns: bool = True) -> Summary:
-    """No NaN and no infinity; returns statistics of the columns (unless not asked for) and what may be wrong."""
+    """Check that every number is finite.
+
+    Parameters
+    ----------
+    array : ndarray or StoredRows of shape (n, ...)
+    what : str
+        How error messages call the array.
+    columns : bool
+        Whether to compute statistics of the columns as well.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    InputError
+        If a row has NaN or infinity.
+    """
     if isinstance(array, StoredRows):
-        if "survey" not in array.seen or (columns and not array.seen["survey"].count):
-            array.seen["survey"] = _survey_of_files(array, columns)
-        found = array.seen["survey"]
+        if "statistics" not in array.cache or (columns and not array.cache["statistics"].count):
+            array.cache["statistics"] = _statistics_of_files(array, columns)
+        statistics = array.cache["statistics"]
     else:
-        found = Survey()
+        statistics = RunningStatistics()
         step = block_rows(array)
         for start in range(0, len(array), step):
-            found.look(start, np.asarray(array[start : start + step]), columns)
-    if found.n_bad:
+            statistics.update(start, np.asarray(array[start : start + step]), columns)
+    if statistics.n_bad:
         raise InputError(
-            f"{what} has {found.n_bad} {'row' if found.n_bad == 1 else 'rows'} with NaN or infinity (inf) "
-            f"(first: row {found.first_bad}, {found.bad_kind}). Drop or impute them first."
+            f"{what} has {statistics.n_bad} {'row' if statistics.n_bad == 1 else 'rows'} with NaN or infinity (inf) "
+            f"(first: row {statistics.first_bad}, {statistics.bad_kind}). Drop or impute them first."
         )
-    return found.summary()
+    return statistics.summary()
 
 
-def _survey_of_files(array: StoredRows, columns: bool) -> Survey:
-    """Each rank looks at its share of the blocks; a full look gives the fingerprint too, as it reads every byte."""
+def _statistics_of_files(array: StoredRows, columns: bool) -> RunningStatistics:
+    """Each rank reads its share of the blocks. With `columns` the fingerprint is computed too."""
     step = block_rows(array)
     starts = range(0, len(array), step)[ranks.share(-(-len(array) // step))]
-    mine = Survey()
-    for start, block in zip(starts, ahead(lambda start: array[start : start + step], starts), strict=True):
-        mine.look(start, block, columns)
+    mine = RunningStatistics()
+    for start, block in zip(starts, read_ahead(lambda start: array[start : start + step], starts), strict=True):
+        mine.update(start, block, columns)
         if columns:
             mine.digests.append(block_digest(block).hex())
-    found = Survey()
+    total = RunningStatistics()
     for text in ranks.texts(mine.to_json()):
-        found.add(Survey.from_json(text))
+        total.merge(RunningStatistics.from_json(text))
     if columns:
-        array.seen["fingerprint"] = combined(array, map(bytes.fromhex, found.digests))
-    return found
+        array.cache["fingerprint"] = combined(array, map(bytes.fromhex, total.digests))
+    return total

@@ -1,6 +1,6 @@
-"""Download the data sets that have a public address: resumed where cut, checked, converted, and only then named.
+"""Download the data sets that have a public address.
 
-addresses --> downloads/ (.part until the checksum holds) --> X, y, split --> NAME.npz and its checksum beside it
+address --> downloads/NAME.part, until the checksum matches --> X, y, split --> NAME.npz and its checksum beside it
 """
 
 import http.client
@@ -10,43 +10,59 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from prodsc import files
 from prodsc._version import __version__
 from prodsc.errors import InputError
-from prodsc.sources.named import PathOrNone, about_set, checksum_file, home
+from prodsc.sources.named import PathOrNone, checksum_file, dataset_info, download_folder
 
-Progress = Callable[[str, int, int | None], None]  # name of the file, bytes so far, bytes in all if the server says so
-ATTEMPTS = 4
-FIRST_WAIT = 1.0  # seconds, doubled at every further attempt
+DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
+"""Called with the name of the file, the bytes so far, and the bytes in total if the server tells them."""
+
 TIMEOUT = 30.0  # seconds without a byte
-CHUNK_BYTES = 2**18
-PASSING = (408, 425, 429)  # and all from 500: worth another attempt
 
 
-class _Cut(Exception):
-    """The transfer ended early for a reason that may pass."""
+class _TransferError(Exception):
+    """The transfer failed for a reason that may be temporary."""
 
 
-def fetch(name: str, *, data_dir: PathOrNone = None, progress: Progress | None = None) -> Path:
-    """Download and convert a named set; returns the file that `load_dataset` then finds.
+def fetch(name: str, *, data_dir: PathOrNone = None, progress: DownloadProgress | None = None) -> Path:
+    """Download and convert a named data set.
 
-    An archive that is already in downloads/ is not downloaded again, so it may be put there by hand.
+    Parameters
+    ----------
+    name : str
+        One of `prodsc data list`. An archive that is already in downloads/ is not downloaded again.
+    data_dir : path or None
+        Where to put it; see `prodsc.sources.named.download_folder`.
+    progress : callable or None
+        Called with file name, bytes so far and bytes in total.
+
+    Returns
+    -------
+    Path
+        The file that `load_dataset` finds from then on.
+
+    Raises
+    ------
+    InputError
+        If it has no public address, or the download fails.
     """
-    about = about_set(name)
-    if about is None or not about.remotes or about.convert is None:
+    info = dataset_info(name)
+    if info is None or not info.remotes or info.convert is None:
         raise InputError(_no_address(name))
-    place = home(data_dir)
-    target = place / about.files[0][0]
+    folder = download_folder(data_dir)
+    target = folder / info.files[0][0]
     if target.is_file():
         return target
     archives = [
-        download(each.url, place / "downloads" / each.folder / each.name, sha256=each.sha256, progress=progress)
-        for each in about.remotes
+        download(each.url, folder / "downloads" / each.folder / each.name, sha256=each.sha256, progress=progress)
+        for each in info.remotes
     ]
-    arrays = about.convert(archives)
+    arrays = info.convert(archives)
     with files.atomic(target) as part:
         with part.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the arrays for its own option
@@ -56,12 +72,12 @@ def fetch(name: str, *, data_dir: PathOrNone = None, progress: Progress | None =
 
 
 def _no_address(name: str) -> str:
-    about = about_set(name)
-    if about is None:
+    info = dataset_info(name)
+    if info is None:
         return f"{name} is a file, not a named data set; only named sets can be fetched (prodsc data list)."
-    if about.make is not None:
+    if info.make is not None:
         return f"{name} is computed here and needs no download."
-    return f"{name} has no public address to download from: {about.obtain}; it belongs in {home()}."
+    return f"{name} has no public address to download from: {info.obtain}; it belongs in {download_folder()}."
 
 
 def download(
@@ -69,14 +85,35 @@ def download(
     target: Path,
     *,
     sha256: str | None = None,
-    progress: Progress | None = None,
-    attempts: int = ATTEMPTS,
-    first_wait: float = FIRST_WAIT,
+    progress: DownloadProgress | None = None,
+    attempts: int = 4,
+    first_wait: float = 1.0,
 ) -> Path:
-    """Download to `target`, which appears whole and checked or not at all.
+    """Download a file, which appears at its place only when it is complete and its checksum matches.
 
-    What came before a cut stays in `target`.part and is continued, but only when a checksum can prove that the pieces
-    belong together.
+    Parameters
+    ----------
+    url : str
+    target : Path
+        Where it goes. After an interruption TARGET.part is continued if a checksum can prove that the pieces match.
+    sha256 : str or None
+        The expected checksum.
+    progress : callable or None
+        Called with file name, bytes so far and bytes in total.
+    attempts : int
+        Number of attempts.
+    first_wait : float
+        Seconds before the second attempt, doubled before every further one.
+
+    Returns
+    -------
+    Path
+        The target.
+
+    Raises
+    ------
+    InputError
+        If all attempts fail, or the checksum is wrong.
     """
     if target.is_file() and (sha256 is None or files.sha256(target) == sha256):
         return target
@@ -92,15 +129,15 @@ def download(
         start = part.stat().st_size if sha256 is not None and part.is_file() else 0
         try:
             _transfer(url, part, start, progress)
-        except _Cut as cut:
-            reason = str(cut)
+        except _TransferError as error:
+            reason = str(error)
             continue
-        if sha256 is None or (found := files.sha256(part)) == sha256:
+        if sha256 is None or (digest := files.sha256(part)) == sha256:
             os.replace(part, target)
             return target
         part.unlink()
-        reason = f"its sha256 is {found}, expected {sha256}"
-        if not start:  # when continued, the first piece may have been of another version: once more from the start
+        reason = f"its sha256 is {digest}, expected {sha256}"
+        if not start:  # a continued file may begin with a piece of another version: try once more from the start
             raise InputError(f"{url} is not the file that is known: {reason}. Nothing was kept; get it elsewhere.")
     kept = f"; what came is kept in {part} and continued next time" if part.is_file() and sha256 is not None else ""
     raise InputError(
@@ -109,8 +146,8 @@ def download(
     )
 
 
-def _transfer(url: str, part: Path, start: int, progress: Progress | None) -> None:
-    """Append from byte `start` on, or write anew when the server sends the whole file all the same."""
+def _transfer(url: str, part: Path, start: int, progress: DownloadProgress | None) -> None:
+    """Append from byte `start` on, or write the whole file if the server sends it from the beginning."""
     headers = {"User-Agent": f"prodsc/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as response:
@@ -121,20 +158,20 @@ def _transfer(url: str, part: Path, start: int, progress: Progress | None) -> No
     except urllib.error.HTTPError as error:
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start:
             return  # nothing is left to send: the checksum decides
-        if error.code in PASSING or error.code >= 500:
-            raise _Cut(f"the server answered {error.code} {error.reason}") from error
+        if error.code in (408, 425, 429) or error.code >= 500:  # may be temporary
+            raise _TransferError(f"the server answered {error.code} {error.reason}") from error
         raise InputError(
             f"{url} cannot be downloaded: the server answered {error.code} {error.reason}. Get the file elsewhere and "
             f"put it at {part.with_suffix('')}."
         ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise _Cut(f"{getattr(error, 'reason', None) or error or type(error).__name__}") from error
+        raise _TransferError(f"{getattr(error, 'reason', None) or error or type(error).__name__}") from error
     if total is not None and done < total:
-        raise _Cut(f"the connection was cut after {done:,} of {total:,} bytes")
+        raise _TransferError(f"the connection was cut after {done:,} of {total:,} bytes")
 
 
 def _copy(response: http.client.HTTPResponse, part: Path, begin: int, tell: Callable[[int], None]) -> int:
-    """Write what comes; returns the size of the file. A disk that cannot take it is told apart from the network."""
+    """Write what the server sends; returns the size of the file. Errors of the disk become an OutputError."""
     done = begin
     try:
         file = part.open("r+b" if begin else "wb")
@@ -143,7 +180,7 @@ def _copy(response: http.client.HTTPResponse, part: Path, begin: int, tell: Call
     with file:
         file.seek(begin)
         tell(done)
-        while chunk := response.read(CHUNK_BYTES):
+        while chunk := response.read(2**18):
             try:
                 file.write(chunk)
             except OSError as error:

@@ -1,4 +1,4 @@
-"""A short name for the content of an array, so that a resumed run can tell whether it sees the same data."""
+"""A digest of the content of an array, by which a resumed run recognises its data."""
 
 import hashlib
 from collections.abc import Iterable
@@ -13,12 +13,26 @@ BLOCK_BYTES = 2**24
 
 
 def fingerprint(X: Any) -> str:
-    """sha256 (hex) of shape, dtype and the sha256 of each block of rows; the layout in memory does not matter.
+    """Digest of an array; its layout in memory does not matter.
 
-    In blocks, so that a file is never held in memory whole and several ranks can each read a part of it.
+    Rows are digested in blocks, so that a file need not fit in memory and ranks can share the work.
+
+    Parameters
+    ----------
+    X : ndarray or StoredRows
+
+    Returns
+    -------
+    str
+        sha256, in hex, of the shape, the data type and the sha256 of each block.
+
+    Raises
+    ------
+    InputError
+        If X is an array of Python objects.
     """
-    if isinstance(X, StoredRows) and "fingerprint" in X.seen:
-        return X.seen["fingerprint"]
+    if isinstance(X, StoredRows) and "fingerprint" in X.cache:
+        return X.cache["fingerprint"]
     array = X if isinstance(X, StoredRows) else np.asarray(X)
     if array.dtype.hasobject:
         raise InputError(f"X is of type {array.dtype}; only arrays of numbers have a fingerprint: convert it first.")
@@ -28,11 +42,12 @@ def fingerprint(X: Any) -> str:
 
 
 def block_rows(X: Any) -> int:
-    """How many rows are a block."""
+    """Number of rows in a block."""
     return max(1, BLOCK_BYTES * len(X) // max(1, X.nbytes))
 
 
 def block_digest(block: np.ndarray) -> bytes:
+    """sha256 of a block of rows."""
     contiguous = np.ascontiguousarray(block)  # copies only what is not already contiguous
     return hashlib.sha256(contiguous.reshape(-1).view(np.uint8).data).digest()
 

@@ -1,4 +1,7 @@
-"""A file as arrays by name, none of them read yet: one opener per format. Nothing is ever unpickled."""
+"""A file as arrays by name, none of them read yet: one opener per format. Nothing is ever unpickled.
+
+The library of a format is imported when a file of that format is opened.
+"""
 
 import os
 import pickle
@@ -13,44 +16,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
-import scipy.sparse
-import torch
-from safetensors import safe_open
 
 from prodsc.errors import InputError, ProdscError, did_you_mean, reason_of, require
-from prodsc.sources.arrays import listed
-from prodsc.sources.arrow import pa
-from prodsc.sources.stored import Part, Progress, StoredRows
-from prodsc.sources.tables import (
-    FEATURE_NAMES,
-    LABEL_NAMES,
-    Table,
-    matrix_columns,
-    open_csv,
-    open_parquet,
-    table_matrix,
-)
+from prodsc.progress import ProgressFunction
+from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
+from prodsc.sources.stored import StoredFile, StoredRows
+from prodsc.sources.tables import ColumnTable, column_values, matrix_columns, open_csv, open_parquet, table_matrix
 
 NO_PICKLE = "a pickle is never loaded, as it could run code"
 
-Arrays = Mapping[str, Callable[[], Any]]  # by name, each read when called
+ArrayLoaders = Mapping[str, Callable[[], Any]]  # by name, each read when called
+
+
+# X and its column names, given the columns to exclude, progress, and the bytes from which X is kept on disk
+MatrixReader = Callable[[Collection[str], ProgressFunction | None, int], tuple[Any, list[str] | None]]
 
 
 @dataclass(frozen=True)
-class Contents:
+class FileContents:
     """What a file holds; nothing large is read until it is asked for."""
 
-    arrays: Arrays  # a file of one nameless array has the name ""
-    # X and its columns, given the names to leave out of it; None when X is one of the arrays
-    matrix: Callable[[Collection[str], Progress | None], tuple[Any, list[str] | None]] | None = None
-    columns: Callable[[Collection[str]], list[str] | None] | None = None  # of that X, without reading it
+    arrays: ArrayLoaders  # a file of one nameless array has the name ""
+    matrix: MatrixReader | None = None  # None if X is one of the arrays
+    columns: Callable[[Collection[str]], list[str] | None] | None = None  # names of the columns of that X, without X
 
 
 # ---- the file: is it there, can it be opened -------------------------------------------------------------------------
 
 
 def existing(path: str | PathLike[str], folders: bool = False) -> Path:
+    """The path of a file that exists and is not empty, or (if allowed) of a folder of rows; else an InputError."""
     path = Path(os.path.expanduser(path))
     if os.path.isdir(path):
         if folders and _shards(path):
@@ -67,20 +62,21 @@ def existing(path: str | PathLike[str], folders: bool = False) -> Path:
 
 
 def siblings(path: Path) -> list[str]:
-    with suppress(OSError):  # a folder that cannot be listed only costs the hint
+    """Names of the files in the same folder, for suggestions."""
+    with suppress(OSError):  # without a list there is only no suggestion
         return [other.name for other in path.parent.iterdir()]
     return []
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Contents]:
-    """The contents of a file, readable inside the block; whatever a library raises there becomes one sentence."""
+def opened(path: Path) -> Iterator[FileContents]:
+    """The contents of a file, readable inside the block; any error of a library there becomes an InputError."""
     opener = _open_folder if path.is_dir() else OPENERS.get(path.suffix.lower())
     if opener is None:
         suffix = f"type '{path.suffix}'" if path.suffix else "no suffix"
         raise InputError(f"{path} has {suffix}; supported are {', '.join(OPENERS)}: convert the file to one of them.")
     with ExitStack() as stack, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the libraries warn of is no business of the caller
+        warnings.simplefilter("ignore")  # warnings of the libraries do not help the user
         try:
             yield opener(path, stack)
         except ProdscError:
@@ -89,7 +85,7 @@ def opened(path: Path) -> Iterator[Contents]:
             raise InputError(f"{path} may not be read by you (permission denied); change its permissions.") from error
         except MemoryError as error:
             raise InputError(f"{path} does not fit in memory; save it as .npy, which is read from disk.") from error
-        except Exception as error:  # a damaged file makes these libraries raise nearly anything
+        except Exception as error:  # damaged files raise many kinds of errors
             reason = reason_of(error)
             raise InputError(
                 f"{path} cannot be read as {path.suffix.lower() or 'rows'} ({reason}); "
@@ -100,14 +96,14 @@ def opened(path: Path) -> Iterator[Contents]:
 # ---- one opener per format -------------------------------------------------------------------------------------------
 
 
-def _open_npy(path: Path, stack: ExitStack) -> Contents:
+def _open_npy(path: Path, stack: ExitStack) -> FileContents:
     with path.open("rb") as file:
         if file.read(6) != b"\x93NUMPY":
             raise InputError(f"{path} is not a NumPy array ({NO_PICKLE}); write it with numpy.save(path, X).")
-    return Contents({"": partial(_without_objects, partial(np.lib.format.open_memmap, path, mode="r"), f"{path}")})
+    return FileContents({"": partial(_without_objects, partial(np.lib.format.open_memmap, path, mode="r"), f"{path}")})
 
 
-def _open_npz(path: Path, stack: ExitStack) -> Contents:
+def _open_npz(path: Path, stack: ExitStack) -> FileContents:
     if not zipfile.is_zipfile(path):
         raise InputError(
             f"{path} is not a complete .npz archive ({NO_PICKLE}); "
@@ -116,9 +112,15 @@ def _open_npz(path: Path, stack: ExitStack) -> Contents:
     file = stack.enter_context(path.open("rb"))  # given a path, np.load leaves a damaged archive open
     members = stack.enter_context(np.load(file, allow_pickle=False))
     if {"format", "shape", "data"} <= set(members.files):  # written by scipy.sparse.save_npz
-        return Contents({}, lambda aside, _: (scipy.sparse.load_npz(path).toarray(), None))
+        return FileContents({}, lambda *_: (_load_sparse(path), None))
     get = {name: partial(members.__getitem__, name) for name in members.files}
-    return Contents({name: partial(_without_objects, get[name], f"array '{name}' in {path}") for name in get})
+    return FileContents({name: partial(_without_objects, get[name], f"array '{name}' in {path}") for name in get})
+
+
+def _load_sparse(path: Path) -> np.ndarray:
+    from scipy import sparse
+
+    return sparse.load_npz(path).toarray()
 
 
 def _without_objects(get: Callable[[], Any], where: str) -> np.ndarray:
@@ -132,7 +134,9 @@ def _without_objects(get: Callable[[], Any], where: str) -> np.ndarray:
         ) from error
 
 
-def _open_torch(path: Path, stack: ExitStack) -> Contents:
+def _open_torch(path: Path, stack: ExitStack) -> FileContents:
+    import torch
+
     zipped = zipfile.is_zipfile(path)  # files of torch before 1.6 are not, and cannot be mapped
     try:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
@@ -145,16 +149,20 @@ def _open_torch(path: Path, stack: ExitStack) -> Contents:
         held = {"": held}
     if not isinstance(held, dict):
         raise InputError(f"{path} holds a {type(held).__name__}; save a tensor, or a dict with a tensor 'features'.")
-    return Contents({str(name): partial(_from_tensor, held, name) for name in held})
+    return FileContents({str(name): partial(_from_tensor, held, name) for name in held})
 
 
-def _open_safetensors(path: Path, stack: ExitStack) -> Contents:
+def _open_safetensors(path: Path, stack: ExitStack) -> FileContents:
+    from safetensors import safe_open
+
     file = stack.enter_context(safe_open(path, framework="pt"))  # torch, because NumPy has no bfloat16
     names: list[str] = list(file.keys())
-    return Contents({name: partial(_from_tensor, file, name) for name in names})
+    return FileContents({name: partial(_from_tensor, file, name) for name in names})
 
 
 def _from_tensor(file: Any, name: Any) -> np.ndarray:
+    import torch
+
     value = file.get_tensor(name) if hasattr(file, "get_tensor") else file[name]
     if not isinstance(value, torch.Tensor):
         return np.asarray(value)  # a list of labels
@@ -166,84 +174,90 @@ def _from_tensor(file: Any, name: Any) -> np.ndarray:
     return value.numpy()
 
 
-def _open_table(opener: Callable[[Path, ExitStack], Table], path: Path, stack: ExitStack) -> Contents:
-    table = opener(path, stack)
-    arrays = {field.name: partial(_column_values, table, i) for i, field in table.fields.items()}
-    return Contents(arrays, partial(table_matrix, [table]), partial(matrix_columns, table))
+def _open_csv(path: Path, stack: ExitStack) -> FileContents:
+    return _of_tables([open_csv(path)])
 
 
-def _column_values(table: Table, i: int) -> np.ndarray:
-    column = table.column(i)
-    plain = pa.types.is_integer(column.type) and not column.null_count
-    return column.to_numpy() if plain else np.asarray(column.to_pylist())  # a list takes ten times the memory
+def _open_parquet(path: Path, stack: ExitStack) -> FileContents:
+    return _of_tables([open_parquet(path, stack)])
+
+
+def _of_tables(tables: list[ColumnTable]) -> FileContents:
+    """One table, or several below each other."""
+    arrays = {field.name: partial(_stacked_column, tables, field.name) for field in tables[0].fields.values()}
+    return FileContents(arrays, partial(table_matrix, tables), partial(matrix_columns, tables[0]))
+
+
+def _stacked_column(tables: list[ColumnTable], name: str) -> np.ndarray:
+    numbers = [{field.name: i for i, field in table.fields.items()} for table in tables]
+    absent = next((table for table, known in zip(tables, numbers, strict=True) if name not in known), None)
+    if absent is not None:
+        raise InputError(f"{absent.path} has no column '{name}'; all files of a folder must have the same columns.")
+    parts = [column_values(table, known[name]) for table, known in zip(tables, numbers, strict=True)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _shards(folder: Path) -> list[Path]:
-    """The files that make a folder one matrix, in the order of their names; hidden ones and _SUCCESS are none."""
-    found = [path for path in folder.iterdir() if path.suffix.lower() in SHARDS and path.name[0] not in "._"]
-    return sorted(found)
+    """The files that together are one matrix, sorted by name; without hidden files and _SUCCESS."""
+    suffixes = (".npy", ".parquet")
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in suffixes and path.name[0] not in "._")
 
 
-def _open_folder(folder: Path, stack: ExitStack) -> Contents:
+def _open_folder(folder: Path, stack: ExitStack) -> FileContents:
     paths = _shards(folder)
     if len({path.suffix.lower() for path in paths}) > 1:
         raise InputError(f"{folder} holds .npy and .parquet files; keep only those of one kind in it.")
     if paths[0].suffix.lower() == ".parquet":
-        tables = [open_parquet(path, stack) for path in paths]
-        names = [field.name for field in tables[0].fields.values()]
-        arrays = {name: partial(_stacked_column, tables, name) for name in names}
-        return Contents(arrays, partial(table_matrix, tables), partial(matrix_columns, tables[0]))
+        return _of_tables([open_parquet(path, stack) for path in paths])
     labels = {path.stem: _open_npy(path, stack).arrays[""] for path in paths if path.stem in LABEL_NAMES}
     shards = [path for path in paths if path.stem not in LABEL_NAMES]
-    return Contents({"X": partial(_stacked_files, folder, shards, stack), **labels})
-
-
-def _stacked_column(tables: list[Table], name: str) -> np.ndarray:
-    numbers = [{field.name: i for i, field in table.fields.items()} for table in tables]
-    absent = next((table for table, known in zip(tables, numbers, strict=True) if name not in known), None)
-    if absent is not None:
-        raise InputError(f"{absent.path} has no column '{name}'; the files of a folder must be alike.")
-    return np.concatenate([_column_values(t, known[name]) for t, known in zip(tables, numbers, strict=True)])
+    return FileContents({"X": partial(_stacked_files, folder, shards, stack), **labels})
 
 
 def _stacked_files(folder: Path, paths: list[Path], stack: ExitStack) -> StoredRows:
-    parts = []
+    stored = []
     for path in paths:
         mapped = _open_npy(path, stack).arrays[""]()
-        part = Part.of(mapped) if isinstance(mapped, np.memmap) else None
-        if part is None:
+        file = StoredFile.behind(mapped) if isinstance(mapped, np.memmap) else None
+        if file is None:
             raise InputError(
                 f"{path} must have rows and columns, stored by rows, to be part of {folder} (it has shape "
                 f"{mapped.shape}); save it with numpy.save(path, numpy.ascontiguousarray(X))."
             )
-        parts.append(part)
-    if not parts:
+        stored.append(file)
+    if not stored:
         raise InputError(f"{folder} holds labels but no rows; add the .npy files of X.")
-    return StoredRows(parts)
+    return StoredRows(stored)
 
 
-def _open_mat(path: Path, stack: ExitStack) -> Contents:
+def _open_mat(path: Path, stack: ExitStack) -> FileContents:
     with path.open("rb") as file:
         head = file.read(520)
     if b"\x89HDF\r\n\x1a\n" in (head[:8], head[512:]):  # v7.3 is HDF5 behind 512 bytes of MATLAB's own
         file = _hdf5(path, stack)
-        return Contents({name: partial(_mat73, name, file[name]) for name in file if not name.startswith("#")})
-    kinds = {name: kind for name, _, kind in scipy.io.whosmat(path, appendmat=False)}
-    return Contents({name: partial(_mat5, name, kind, path) for name, kind in kinds.items()})
+        return FileContents({name: partial(_mat73, name, file[name]) for name in file if not name.startswith("#")})
+    from scipy import io
+
+    kinds = {name: kind for name, _, kind in io.whosmat(path, appendmat=False)}
+    return FileContents({name: partial(_mat5, name, kind, path) for name, kind in kinds.items()})
 
 
 def _mat5(name: str, kind: str, path: Path) -> np.ndarray:
-    value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+    from scipy import io
+
+    value = io.loadmat(path, appendmat=False, variable_names=[name])[name]
     # MATLAB packs doubles that are whole as bytes (and scipy's own mat_dtype would drop imaginary parts)
     whole = {"double": np.float64, "single": np.float32}.get(kind) if value.dtype.kind in "iu" else None
     return _mat_array(name, value.astype(whole) if whole else value)
 
 
 def _mat73(name: str, node: Any) -> np.ndarray:
+    from scipy import sparse
+
     kind = node.attrs.get("MATLAB_class", b"")
     if "MATLAB_sparse" in node.attrs:
         parts = node["data"][()], node["ir"][()], node["jc"][()]
-        return _mat_array(name, scipy.sparse.csc_array(parts, shape=(node.attrs["MATLAB_sparse"], len(parts[2]) - 1)))
+        return _mat_array(name, sparse.csc_array(parts, shape=(node.attrs["MATLAB_sparse"], len(parts[2]) - 1)))
     if not hasattr(node, "dtype") or kind in (b"char", b"cell", b"struct"):
         return np.asarray(None)  # a group, or text stored as numbers: nothing to cluster
     if "MATLAB_empty" in node.attrs:
@@ -252,27 +266,29 @@ def _mat73(name: str, node: Any) -> np.ndarray:
 
 
 def _mat_array(name: str, value: Any) -> np.ndarray:
-    """Dense, rows contiguous; MATLAB knows no vectors, so 1 x n and n x 1 are taken as such unless they must be X."""
-    array = np.asarray(value.toarray() if scipy.sparse.issparse(value) else value)
+    """Dense, rows contiguous. MATLAB has no vectors: 1 x n and n x 1 become one, unless the name says that it is X."""
+    array = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     vector = array.ndim == 2 and 1 in array.shape and name not in FEATURE_NAMES
     return array.ravel() if vector else np.ascontiguousarray(array)
 
 
-def _open_h5ad(path: Path, stack: ExitStack) -> Contents:
+def _open_h5ad(path: Path, stack: ExitStack) -> FileContents:
     file = _hdf5(path, stack)
     if "X" not in file:
         raise InputError(f"{path} has no matrix X (it holds {listed(file)}); write it with AnnData(X=X).write_h5ad().")
     obs = file.get("obs", {})
     labels = {name: partial(_obs_column, obs[name]) for name in obs} if hasattr(obs, "keys") else {}
     columns = partial(_h5ad_columns, file)
-    return Contents(labels, lambda aside, _: (_h5ad_matrix(file["X"], path), columns()), lambda aside: columns())
+    return FileContents(labels, lambda *_: (_h5ad_matrix(file["X"], path), columns()), lambda exclude: columns())
 
 
 def _h5ad_matrix(node: Any, path: Path) -> np.ndarray:
     if hasattr(node, "dtype"):
         return node[()]
+    from scipy import sparse
+
     kind = node.attrs.get("encoding-type", "unknown")
-    build = {"csr_matrix": scipy.sparse.csr_array, "csc_matrix": scipy.sparse.csc_array}.get(kind)
+    build = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}.get(kind)
     if build is None:
         raise InputError(f"X in {path} is stored as '{kind}'; it must be dense, csr_matrix or csc_matrix: convert it.")
     parts = node["data"][()], node["indices"][()], node["indptr"][()]
@@ -300,18 +316,16 @@ def _hdf5(path: Path, stack: ExitStack) -> Any:
     return stack.enter_context(require("h5py", extra="hdf5", caller=f"reading {path}").File(path, "r"))
 
 
-OPENERS: dict[str, Callable[[Path, ExitStack], Contents]] = {
+OPENERS: dict[str, Callable[[Path, ExitStack], FileContents]] = {
     ".npy": _open_npy,
     ".npz": _open_npz,
     ".pt": _open_torch,
     ".pth": _open_torch,
     ".safetensors": _open_safetensors,
-    ".parquet": partial(_open_table, open_parquet),
-    ".csv": partial(_open_table, open_csv),
-    ".tsv": partial(_open_table, open_csv),
+    ".parquet": _open_parquet,
+    ".csv": _open_csv,
+    ".tsv": _open_csv,
     ".mat": _open_mat,
     ".h5ad": _open_h5ad,
 }
-
-
-SHARDS = (".npy", ".parquet")  # what a folder of rows may be made of
+SUFFIXES = tuple(OPENERS)

@@ -1,83 +1,56 @@
-"""Data sets by name: found in a data directory, checked once, read lazily where the format allows.
+"""Data sets by name: found in a data directory, compared with the known checksum, read lazily where possible.
 
-name --> About (prodsc.sources.catalogue) --> its files in the first directory that has them --> X, y
+name --> DatasetInfo (prodsc.sources.catalogue) --> its files in the first directory that has them --> Source
 """
 
 import json
 import os
 import warnings
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from prodsc import files
 from prodsc.errors import InputError, OutputError, ParameterError, did_you_mean
+from prodsc.progress import ProgressFunction
 from prodsc.sources.archives import TEST, TRAIN, read_uci_har
-from prodsc.sources.catalogue import DATASETS, About
-from prodsc.sources.formats import OPENERS
+from prodsc.sources.catalogue import DATASETS, DatasetInfo
+from prodsc.sources.formats import SUFFIXES
 from prodsc.sources.readers import read, read_array
+from prodsc.sources.source import Source, Split
 from prodsc.sources.stored import user_cache
 
-Split = Literal["all", "train", "test"]
-Check = Literal["matches", "differs", "not recorded"]
+ChecksumState = Literal["matches", "differs", "not recorded"]
 ENVIRONMENT = "PRODSC_DATA"  # one directory, or several as in PATH
 PathOrNone = str | os.PathLike[str] | None
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """A data set that was read. X may be a memory map; y is for scoring only."""
+def dataset_info(name: str | os.PathLike[str]) -> DatasetInfo | None:
+    """Look up a data set in the catalogue.
 
-    name: str
-    X: np.ndarray
-    y: np.ndarray | None  # int64 codes from 0
-    about: About
-    split: Split = "all"
-    paths: tuple[Path, ...] = ()  # none when it was computed
-    notes: tuple[str, ...] = ()  # what a reader of its numbers must know, including how it differs from what is known
+    Parameters
+    ----------
+    name : str or path
+        The name of a data set, or a path.
 
+    Returns
+    -------
+    DatasetInfo or None
+        None for a path.
 
-def load_dataset(name: str | os.PathLike[str], split: Split = "all", *, data_dir: PathOrNone = None) -> Dataset:
-    """The data set of that name, or the file at that path; all rows, or the train or test part."""
-    if split not in get_args(Split):
-        raise ParameterError(
-            f"split={split!r} must be one of {', '.join(get_args(Split))}{did_you_mean(str(split), get_args(Split))}"
-        )
-    about = about_set(name)
-    if about is None:
-        return _load_path(Path(name), split)
-    paths = find(about, data_dir)
-    if paths is None:
-        raise missing(about, data_dir)
-    X, y = _rows(about, paths, split)
-    notes = (*about.notes, *_differences(about, paths, X, y, split))
-    return Dataset(about.name, X, y, about, split, paths, notes)
-
-
-def locate(name: str | os.PathLike[str], *, data_dir: PathOrNone = None) -> Path | Dataset:
-    """What a command that takes a file can use: the path of one readable file, else the rows themselves.
-
-    A path stays as it is. A name gives the path of its file, or a Dataset when it is computed, has two files, is text
-    or has its labels changed.
+    Raises
+    ------
+    InputError
+        If it is a single word that is neither a name nor an existing file. The message suggests a similar name.
     """
-    about = about_set(name)
-    if about is None:
-        return Path(name)
-    paths = find(about, data_dir)
-    if paths is not None and len(paths) == 1 and about.relabel is None:
-        return paths[0]
-    return load_dataset(about.name, data_dir=data_dir)
-
-
-def about_set(name: str | os.PathLike[str]) -> About | None:
-    """What is known of a named set; None for a path. A word that is neither is an error with a suggestion."""
     if isinstance(name, str) and name in DATASETS:
         return DATASETS[name]
-    path = Path(name)
-    if os.path.exists(path) or len(path.parts) > 1 or path.suffix.lower() in OPENERS:
+    path = Path(os.path.expanduser(name))
+    if os.path.exists(path) or len(path.parts) > 1 or path.suffix.lower() in SUFFIXES:
         return None
     hint = did_you_mean(str(name).lower().replace("_", "-"), list(DATASETS))
     raise InputError(
@@ -85,78 +58,171 @@ def about_set(name: str | os.PathLike[str]) -> About | None:
     )
 
 
+def load_named(
+    info: DatasetInfo,
+    split: Split = "all",
+    *,
+    data_dir: PathOrNone = None,
+    labels: str | os.PathLike[str] | None = None,
+    exclude: Collection[str] = (),
+    progress: ProgressFunction | None = None,
+) -> Source:
+    """Read a named data set.
+
+    Parameters
+    ----------
+    info : DatasetInfo
+        Which one.
+    split : {"all", "train", "test"}
+        Which rows.
+    data_dir : path or None
+        Where its files are looked for first.
+    labels, exclude, progress
+        As in `prodsc.sources.readers.read`. Only a data set of one file that is read as it is can have other labels.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    InputError
+        If its files are missing, or it has no such split.
+    """
+    check_split(split)
+    paths = find_files(info, data_dir)
+    if paths is None:
+        raise missing_error(info, data_dir)
+    as_it_is = len(paths) == 1 and info.relabel is None and paths[0].suffix != ".txt"
+    if labels is not None and not as_it_is:
+        raise InputError(f"--labels does not go with the named set {info.name}, which has its own.")
+    if as_it_is:
+        source = read(paths[0], labels=labels, exclude=exclude, progress=progress)
+        source = _select(replace(source, info=info), split)
+    else:
+        X, y = _read_parts(info, paths, split)
+        source = Source(info.name, X, y, info=info, split=split, paths=paths)
+    notes = (*info.notes, *_differences(info, source))
+    return replace(source, name=info.name, notes=notes)
+
+
+def check_split(split: str) -> None:
+    """Raise a ParameterError if there is no such split."""
+    if split not in get_args(Split):
+        raise ParameterError(
+            f"split={split!r} must be one of {', '.join(get_args(Split))}{did_you_mean(str(split), get_args(Split))}"
+        )
+
+
 # ---- where the files are ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Place:
-    """A directory to look in, and why."""
+class SearchFolder:
+    """A directory to search, and what put it on the search path."""
 
     path: Path
-    why: str
+    origin: str
 
 
-def search_path(data_dir: PathOrNone = None) -> list[Place]:
-    """The directories in the order they are searched; the first that has the file wins."""
-    asked = [Place(Path(data_dir).expanduser(), "--data-dir")] if data_dir else []
-    named = [Place(Path(p).expanduser(), ENVIRONMENT) for p in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if p]
-    here = Path.cwd()
-    beside = [Place(here / "data", "beside you"), Place(here.parent / "shared" / "data", "beside your project")]
-    return [*asked, *named, *beside, Place(user_cache() / "data", "your cache")]
+def search_path(data_dir: PathOrNone = None) -> list[SearchFolder]:
+    """Directories in the order in which they are searched.
 
+    Parameters
+    ----------
+    data_dir : path or None
+        Searched before all others.
 
-def home(data_dir: PathOrNone = None) -> Path:
-    """Where new files go: --data-dir, else the first of PRODSC_DATA, else the cache; never a folder beside you."""
-    return next(place.path for place in search_path(data_dir) if not place.why.startswith("beside"))
-
-
-def find(about: About, data_dir: PathOrNone = None) -> tuple[Path, ...] | None:
-    """The file or files of a set in the first directory that has them; None when no directory does.
-
-    A computed set is always here and has no files.
+    Returns
+    -------
+    list of SearchFolder
+        The first that has a file is used.
     """
-    if about.make is not None:
+    option = [SearchFolder(Path(data_dir).expanduser(), "--data-dir")] if data_dir else []
+    variable = filter(None, os.environ.get(ENVIRONMENT, "").split(os.pathsep))
+    return [
+        *option,
+        *(SearchFolder(Path(path).expanduser(), ENVIRONMENT) for path in variable),
+        SearchFolder(Path.cwd() / "data", "working directory"),
+        SearchFolder(user_cache() / "data", "your cache"),
+    ]
+
+
+def download_folder(data_dir: PathOrNone = None) -> Path:
+    """Where new files go: --data-dir, else the first directory of PRODSC_DATA, else the cache; never ./data."""
+    return next(folder.path for folder in search_path(data_dir) if folder.origin != "working directory")
+
+
+def find_files(info: DatasetInfo, data_dir: PathOrNone = None) -> tuple[Path, ...] | None:
+    """Find the files of a data set.
+
+    Parameters
+    ----------
+    info : DatasetInfo
+        Which one.
+    data_dir : path or None
+        Searched before all other directories.
+
+    Returns
+    -------
+    tuple of Path or None
+        The file or files in the first directory that has them all; None if no directory has. Empty for a data set that
+        is computed.
+    """
+    if info.make is not None:
         return ()
-    for place in search_path(data_dir):
-        for names in about.files:
-            paths = tuple(place.path / name for name in names)
+    for folder in search_path(data_dir):
+        for names in info.files:
+            paths = tuple(folder.path / name for name in names)
             if all(os.path.isfile(path) for path in paths):
                 return paths
     return None
 
 
-def missing(about: About, data_dir: PathOrNone = None) -> InputError:
-    """One sentence: what was looked for where, how to get it, where to put it."""
-    wanted = " or ".join(" and ".join(names) for names in about.files)
-    places = ", ".join(str(place.path) for place in search_path(data_dir))
-    way = f"get it with `prodsc data fetch {about.name}`" if about.remotes else about.obtain
+def missing_error(info: DatasetInfo, data_dir: PathOrNone = None) -> InputError:
+    """One sentence: which file was searched for where, how to get it, where to put it."""
+    wanted = " or ".join(" and ".join(names) for names in info.files)
+    folders = ", ".join(str(folder.path) for folder in search_path(data_dir))
+    way_out = f"get it with `prodsc data fetch {info.name}`" if info.remotes else info.obtain
     return InputError(
-        f"{about.name} is not here: {wanted} (X {about.size}; {about.holds}) is in none of {places}; "
-        f"{way}; it belongs in {home(data_dir)}."
+        f"{info.name} is not here: {wanted} (X {info.size}; {info.holds}) is in none of {folders}; "
+        f"{way_out}; it belongs in {download_folder(data_dir)}."
     )
 
 
-# ---- is it the file we know? -----------------------------------------------------------------------------------------
+# ---- is it the known file? -------------------------------------------------------------------------------------------
 
 
-def check(about: About, path: Path, *, afresh: bool = False) -> Check:
-    """Compare a file with the recorded sha256: ours, or the one beside it in NAME.sha256 (as sha256sum writes it).
+def compare_checksum(info: DatasetInfo, path: Path, *, recompute: bool = False) -> ChecksumState:
+    """Compare a file with the recorded sha256: that of the catalogue, or of NAME.sha256 beside it (from sha256sum).
 
-    The digest is remembered by size and time of change, so only the first look reads the whole file.
+    Parameters
+    ----------
+    info : DatasetInfo
+        The data set that the file belongs to.
+    path : Path
+        The file.
+    recompute : bool
+        Read the whole file, even if the digest is remembered for its size and time of change.
+
+    Returns
+    -------
+    {"matches", "differs", "not recorded"}
     """
-    ours = about.sha256 if about.files and path.name == about.files[0][0] else None
-    recorded = {ours, _beside(path)} - {None}
+    ours = info.sha256 if info.files and path.name == info.files[0][0] else None
+    recorded = {ours, _digest_beside(path)} - {None}
     if not recorded:
         return "not recorded"
-    digest = files.sha256(path) if afresh else _remembered_sha256(path)
+    digest = files.sha256(path) if recompute else _remembered_sha256(path)
     return "matches" if digest in recorded else "differs"
 
 
 def checksum_file(path: Path) -> Path:
+    """Where the checksum of a file is kept: NAME.sha256 beside it."""
     return path.with_name(f"{path.name}.sha256")
 
 
-def _beside(path: Path) -> str | None:
+def _digest_beside(path: Path) -> str | None:
     with suppress(OSError, UnicodeDecodeError):
         return checksum_file(path).read_text(encoding="utf-8")[:64]
     return None
@@ -178,57 +244,55 @@ def _remembered_sha256(path: Path) -> str:
     return digest
 
 
-def _differences(about: About, paths: tuple[Path, ...], X: np.ndarray, y: np.ndarray | None, split: Split) -> list[str]:
-    """What sets these rows apart from the set as it is known, in words."""
-    found = []
-    for path in paths:
-        if check(about, path) == "differs":
-            found.append(f"{path} is not the file whose checksum is recorded: numbers may differ from ours")
-            warnings.warn(f"{found[-1]} (prodsc data show {about.name} --check).", stacklevel=3)
-    skip = 0 if split == "all" else 1
-    if X.shape[skip:] != about.shape[skip:]:
-        shape = " x ".join(f"{n:,}" for n in X.shape)
-        found.append(f"these rows are {shape}, the known set is {about.size}: this is not the published data")
-    classes = None if y is None else len(np.unique(y))
-    if classes != about.classes:
-        found.append(f"these rows have {classes or 'no'} classes, the known set has {about.classes}")
-    return found
+def _differences(info: DatasetInfo, source: Source) -> list[str]:
+    """How these rows differ from the data set that the catalogue describes."""
+    notes = []
+    for path in source.paths:
+        if compare_checksum(info, path) == "differs":
+            notes.append(f"{path} is not the file whose checksum is recorded: scores may differ from ours")
+            warnings.warn(f"{notes[-1]} (prodsc data show {info.name} --check).", stacklevel=4)
+    first_axis = 0 if source.split == "all" else 1
+    if source.X.shape[first_axis:] != info.shape[first_axis:]:
+        shape = " x ".join(f"{n:,}" for n in source.X.shape)
+        notes.append(f"these rows are {shape}, the known set is {info.size}: this is not the published data")
+    n_classes = None if source.y is None else len(np.unique(source.y))
+    if n_classes != info.classes:
+        notes.append(f"these rows have {n_classes or 'no'} classes, the known set has {info.classes}")
+    return notes
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
-Rows = tuple[np.ndarray, np.ndarray | None]
+
+def file_part(source: Source, split: Split) -> Source:
+    """The rows of one split of a file; `source` holds all of them."""
+    return source if split == "all" else _select(source, split)
 
 
-def _load_path(path: Path, split: Split) -> Dataset:
-    data = read(path)
-    classes = None if data.y is None else len(np.unique(data.y))
-    about = About(path.stem, path.name, data.X.shape, classes, str(data.path), "yours to know", files=((path.name,),))
-    X, y = _part(about, data.path, data.X, data.y, split)
-    return Dataset(about.name, X, y, about, split, (data.path,))
-
-
-def _rows(about: About, paths: tuple[Path, ...], split: Split) -> Rows:
-    if about.make is not None:
+def _read_parts(info: DatasetInfo, paths: tuple[Path, ...], split: Split) -> tuple[Any, np.ndarray | None]:
+    """X and y of a data set that is computed, consists of two files, is text, or has its labels changed."""
+    if info.make is not None:
         if split != "all":
-            raise _without_split(about.name)
-        return about.make()
+            raise _no_split_error(info.name)
+        return info.make()
     if len(paths) == 2:
         return _stacked({"all": paths, "train": paths[:1], "test": paths[1:]}[split])
-    X, y = _read(paths[0])
-    return _part(about, paths[0], X, about.relabel(y) if about.relabel and y is not None else y, split)
+    X, y = _read_one(paths[0])
+    y = info.relabel(y) if info.relabel and y is not None else y
+    part = _select(Source(info.name, X, y, info=info, paths=paths), split)
+    return part.X, part.y
 
 
-def _read(path: Path) -> Rows:
+def _read_one(path: Path) -> tuple[Any, np.ndarray | None]:
     if path.suffix == ".txt":
         return read_uci_har(path)
-    data = read(path)
-    return data.X, data.y
+    source = read(path)
+    return source.X, source.y
 
 
-def _stacked(paths: tuple[Path, ...]) -> Rows:
+def _stacked(paths: tuple[Path, ...]) -> tuple[Any, np.ndarray | None]:
     """One file as it is; a train and a test file below each other, in memory."""
-    parts = [_read(path) for path in paths]
+    parts = [_read_one(path) for path in paths]
     if len(parts) == 1:
         return parts[0]
     (X, y), (X_test, y_test) = parts
@@ -238,7 +302,7 @@ def _stacked(paths: tuple[Path, ...]) -> Rows:
         )
     if y is None or y_test is None:
         return np.concatenate([X, X_test]), None
-    if len(np.unique(y)) != len(np.unique(y_test)):  # each file's labels were numbered by themselves
+    if len(np.unique(y)) != len(np.unique(y_test)):  # each file has its own codes, which must mean the same
         raise InputError(
             f"{paths[0]} has {len(np.unique(y))} classes and {paths[1]} has {len(np.unique(y_test))}; "
             "their labels cannot be matched: load split='train' or 'test' alone."
@@ -246,35 +310,43 @@ def _stacked(paths: tuple[Path, ...]) -> Rows:
     return np.concatenate([X, X_test]), np.concatenate([y, y_test])
 
 
-def _part(about: About, path: Path, X: np.ndarray, y: np.ndarray | None, split: Split) -> Rows:
-    """All rows, or those of one part: as the file's own 'split' array says, else by the set's rule."""
-    if split == "all" or about.split == "whole":
-        return X, y
-    rows = _part_rows(about, path, len(X), split)
-    return X[rows], None if y is None else y[rows]
+def _select(source: Source, split: Split) -> Source:
+    """The rows of one split: as the array 'split' of the file marks them, else by the rule of the catalogue."""
+    if split == "all" or (source.info is not None and source.info.split == "whole"):
+        return replace(source, split=split)
+    rows = _split_rows(source, split)
+    ids = source.read_ids
+    return replace(
+        source,
+        X=source.X[rows],
+        y=None if source.y is None else source.y[rows],
+        split=split,
+        read_ids=lambda: None if (names := ids()) is None else np.array(names, dtype=object)[rows].tolist(),
+    )
 
 
-def _part_rows(about: About, path: Path, n: int, split: Split) -> slice | np.ndarray:
+def _split_rows(source: Source, split: Split) -> slice | np.ndarray:
+    info, path, n = source.info, source.paths[0], len(source.X)
     marks = read_array(path, "split")
     if marks is not None:
         rows = np.flatnonzero(marks == {"train": TRAIN, "test": TEST}[split])
         if not len(rows):
             raise InputError(f"the array 'split' of {path} marks no row as {split} ({TRAIN} train, {TEST} test).")
-        in_one_piece = rows[-1] - rows[0] + 1 == len(rows)  # then a view of a memory map stays on disk
-        return slice(int(rows[0]), int(rows[-1]) + 1) if in_one_piece else rows
-    if not isinstance(about.split, int):
-        raise _without_split(about.name)
-    if n != about.shape[0]:
+        contiguous = rows[-1] - rows[0] + 1 == len(rows)  # a slice of a memory map stays on disk
+        return slice(int(rows[0]), int(rows[-1]) + 1) if contiguous else rows
+    if info is None or not isinstance(info.split, int):
+        raise _no_split_error(source.name if info is None else info.name)
+    if n != info.shape[0]:
         raise InputError(
-            f"{about.name} is split after row {about.split:,} of {about.shape[0]:,}, and {path} has {n:,} rows; "
+            f"{info.name} is split after row {info.split:,} of {info.shape[0]:,}, and {path} has {n:,} rows; "
             "use split='all', or a file with all rows or a 'split' array (0 train, 1 test)."
         )
-    return slice(0, about.split) if split == "train" else slice(about.split, n)
+    return slice(0, info.split) if split == "train" else slice(info.split, n)
 
 
 class NoSplitError(InputError):
-    """The set has no train and test part."""
+    """The data set has no train and test part."""
 
 
-def _without_split(name: str) -> NoSplitError:
+def _no_split_error(name: str) -> NoSplitError:
     return NoSplitError(f"{name} has no train and test part here; use split='all' (see `prodsc data show {name}`).")

@@ -1,6 +1,6 @@
 """Read a feature matrix, and labels where there are any, from a file. Nothing is ever unpickled.
 
-path --> opened by its suffix --> Contents: arrays by name, not yet read --> X, y
+path --> opened by its suffix --> FileContents: arrays by name, not yet read --> X, y
 
 Every failure is an InputError of one sentence: the rule, the value and the way out.
 """
@@ -8,7 +8,7 @@ Every failure is an InputError of one sentence: the rule, the value and the way 
 import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,49 +16,74 @@ from typing import Any
 import numpy as np
 
 from prodsc.errors import InputError, did_you_mean
-from prodsc.sources.arrays import listed
-from prodsc.sources.formats import OPENERS, Arrays, Contents, existing, opened, siblings
-from prodsc.sources.stored import Progress
-from prodsc.sources.tables import FEATURE_NAMES, LABEL_NAMES
-
-ID_NAMES = ("ids", "id")
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """What was read: X (n rows, perhaps a read-only memory map) and y, used only to score."""
-
-    path: Path
-    X: Any  # an array, or StoredRows where it is made of several files or large; dtype as in the file
-    y: np.ndarray | None  # int64 codes from 0
-    columns: list[str] | None  # column names of X when the file has them
+from prodsc.progress import ProgressFunction
+from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
+from prodsc.sources.formats import OPENERS, ArrayLoaders, FileContents, existing, opened, siblings
+from prodsc.sources.source import Source
 
 
 def read(
     path: str | PathLike[str],
     *,
     labels: str | PathLike[str] | None = None,
-    aside: Collection[str] = (),
-    progress: Progress | None = None,
-) -> DataFile:
-    """Read X and y from a file, or from a folder of .npy or .parquet files that together are the rows.
+    exclude: Collection[str] = (),
+    progress: ProgressFunction | None = None,
+    max_bytes: int = 2**28,
+) -> Source:
+    """Read X and y from a file.
 
-    `labels` names an array or column of the same file, or is the path of another; what is named in `aside` is
-    no part of X. `progress` is told of the rows of a large table as they are converted.
+    Parameters
+    ----------
+    path : path
+        A file, or a folder of .npy or .parquet files that together are the rows.
+    labels : str, path or None
+        An array or column of the same file by its name, or the path of another file.
+    exclude : collection of str
+        Arrays or columns that are no part of X.
+    progress : callable or None
+        Called with the rows done and the rows in total while a large table is converted.
+    max_bytes : int
+        The rows of a larger table are converted to a file once and then read from there when needed.
+
+    Returns
+    -------
+    Source
+        Its X may be a read-only memory map, or StoredRows if it consists of several files or is a large table.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, is damaged, or holds no numeric matrix.
     """
     path = existing(path, folders=True)
     names = LABEL_NAMES if labels is None else (labels,) if isinstance(labels, str) else ()
     with opened(path) as contents:
-        X, columns = _features(contents, path, {*LABEL_NAMES, *names, *aside}, progress)
+        X, columns = _features(contents, path, {*LABEL_NAMES, *names, *exclude}, progress, max_bytes)
         y = _vector(contents, names)
+        class_names = _class_names(contents) if path.suffix.lower() == ".npz" and y is not None else None
     where = f"{path}" if labels is None or y is not None else f"{labels}"
     if labels is not None and y is None:
         y = _label_file(labels, path, [name for name in contents.arrays if name])
-    return DataFile(path, X, None if y is None else _codes(y, X, where), columns)
+    codes, values = (None, None) if y is None else label_codes(y, X, where)
+    ids = partial(read_ids, path, len(X))
+    return Source(path.stem, X, codes, columns, class_names or values, paths=(path,), read_ids=ids)
 
 
 def read_labels(path: str | PathLike[str] | None, labels: str) -> np.ndarray:
-    """Labels as they are written, perhaps with gaps: an array or column of a file, or a file of their own."""
+    """Read labels as they are written, without converting them to codes.
+
+    Parameters
+    ----------
+    path : path or None
+        The file of the rows; None if they have none.
+    labels : str
+        An array or column of that file by its name, or the path of another file.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Numbers or text; some rows may have no label.
+    """
     names: list[str] = []
     if path is not None:
         with opened(existing(path, folders=True)) as contents:
@@ -70,7 +95,17 @@ def read_labels(path: str | PathLike[str] | None, labels: str) -> np.ndarray:
 
 
 def read_pairs(path: str | PathLike[str]) -> np.ndarray:
-    """n x 2 row numbers: from .npy, or from text with two whole numbers in each line, perhaps below a line of names."""
+    """Read pairs of rows.
+
+    Parameters
+    ----------
+    path : path
+        A .npy file, or text with two row numbers in each line. The first line of a text may name the columns.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 2)
+    """
     path = existing(path)
     if path.suffix.lower() == ".npy":
         with opened(path) as contents:
@@ -90,33 +125,43 @@ def read_pairs(path: str | PathLike[str]) -> np.ndarray:
 
 
 def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:
-    """One more array of a file, such as its split, by name; None when the file has none of that name."""
+    """Read one array of a file by its name, such as 'split'; None if the file has no array of that name."""
     with opened(existing(path, folders=True)) as contents:
         return contents.arrays[name]() if name in contents.arrays else None
 
 
 def read_column_names(path: str | PathLike[str]) -> list[str] | None:
-    """Names of the columns of X in a file, without reading X; None when they have none."""
+    """Read the names of the columns of X, without reading X; None if the columns have no names."""
     with opened(existing(path, folders=True)) as contents:
-        return None if contents.columns is None else contents.columns(set(LABEL_NAMES))
+        return None if contents.columns is None else contents.columns(LABEL_NAMES)
 
 
 def read_vectors(path: str | PathLike[str], n: int) -> dict[str, np.ndarray]:
-    """Every array of a file that has one value for each of n rows, such as labels, ids or a split, by name."""
-    found = {}
+    """Read every array of a file that has one value for each of n rows, such as labels, ids or a split, by name."""
+    vectors = {}
     with opened(existing(path)) as contents:
         for name in filter(None, contents.arrays):
             array = contents.arrays[name]()
             array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
             if array.shape == (n,) and array.dtype.kind in "biufUSO":
-                found[name] = np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
-    return found
+                vectors[name] = np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+    return vectors
 
 
 def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
-    """What a file calls its n rows: its array or column `ids` or `id`, or NAME.ids.txt beside it; None without names.
+    """Read the names of the n rows of a file, as `prodsc extract` writes them.
 
-    `prodsc extract` leaves them so. Names of another number than the rows are of something else, and not taken.
+    Parameters
+    ----------
+    path : path
+        The file. Names are its array or column 'ids' or 'id', or the lines of NAME.ids.txt beside it.
+    n : int
+        Number of rows. Names are ignored if there are more or fewer.
+
+    Returns
+    -------
+    list of str or None
+        None if the rows have no names.
     """
     path = Path(os.path.expanduser(path))
     if not os.path.isfile(path):  # a computed data set has no file
@@ -125,7 +170,7 @@ def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
     if os.path.isfile(beside):
         names = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         return names if len(names) == n else None
-    for name in ID_NAMES:
+    for name in ("ids", "id"):
         ids = read_array(path, name) if path.suffix.lower() in OPENERS else None
         if ids is not None and ids.shape == (n,) and ids.dtype.kind in "iuUSO":
             return [
@@ -138,30 +183,30 @@ def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
 
 
 def _features(
-    contents: Contents, path: Path, aside: Collection[str], progress: Progress | None
+    contents: FileContents, path: Path, exclude: Collection[str], progress: ProgressFunction | None, max_bytes: int
 ) -> tuple[Any, list[str] | None]:
     if contents.matrix is not None:
-        X, columns = contents.matrix(aside, progress)
+        X, columns = contents.matrix(exclude, progress, max_bytes)
         return _checked(X, f"{path}"), columns
-    name, X = _feature_array(contents.arrays, path, aside)
+    name, X = _feature_array(contents.arrays, path, exclude)
     return _checked(X, f"array '{name}' in {path}" if name else f"{path}"), None
 
 
-def _feature_array(arrays: Arrays, path: Path, aside: Collection[str]) -> tuple[str, np.ndarray]:
-    known = [name for name in FEATURE_NAMES if name in arrays]
-    if known or len(arrays) == 1:
-        name = known[0] if known else next(iter(arrays))
+def _feature_array(arrays: ArrayLoaders, path: Path, exclude: Collection[str]) -> tuple[str, np.ndarray]:
+    usual = [name for name in FEATURE_NAMES if name in arrays]
+    if usual or len(arrays) == 1:
+        name = usual[0] if usual else next(iter(arrays))
         return name, arrays[name]()
-    found, described = {}, []
-    for name, get in arrays.items():
-        array = get()
+    candidates, described = {}, []
+    for name, load in arrays.items():
+        array = load()
         described.append(f"{name} {array.shape} {array.dtype}")
-        if array.ndim >= 2 and array.shape[1:] != (1,) and array.dtype.kind in "biufc" and name not in aside:
-            found[name] = array
-    if len(found) == 1:
-        return next(iter(found.items()))
-    if found:
-        raise InputError(f"{path} has several arrays that could be X: {listed(found)}; name the right one 'X'.")
+        if array.ndim >= 2 and array.shape[1:] != (1,) and array.dtype.kind in "biufc" and name not in exclude:
+            candidates[name] = array
+    if len(candidates) == 1:
+        return next(iter(candidates.items()))
+    if candidates:
+        raise InputError(f"{path} has several arrays that could be X: {listed(candidates)}; name the right one 'X'.")
     raise InputError(
         f"{path} has no numeric array of two or more dimensions that could be X (it holds "
         f"{listed(described) or 'nothing'}); save the n x d features under the name 'X'."
@@ -183,14 +228,14 @@ def _checked(X: Any, where: str) -> Any:
         lacking = "rows" if len(X) == 0 else "columns"
         raise InputError(f"{where} has 0 {lacking} (shape {X.shape}); X must have at least one row and one column.")
     if X.dtype.itemsize > 8:
-        return X.astype(np.float64)  # torch has no longer floats
-    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))  # nor foreign byte orders
+        return X.astype(np.float64)  # torch has no long doubles
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))  # torch has only the native byte order
 
 
 # ---- y: where it is, and its codes -----------------------------------------------------------------------------------
 
 
-def _vector(contents: Contents, names: Iterable[str]) -> np.ndarray | None:
+def _vector(contents: FileContents, names: Iterable[str]) -> np.ndarray | None:
     """The first of the named arrays that is one label per row."""
     for name in names:
         if name in contents.arrays:
@@ -234,12 +279,41 @@ def _text_labels(file: Path) -> np.ndarray:
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not text in UTF-8; write one label per line.") from error
     with suppress(ValueError):
-        return np.asarray(lines, dtype=np.float64)  # so that 10 comes after 9
+        return np.asarray(lines, dtype=np.float64)  # as numbers, 10 comes after 9
     return np.asarray(lines)
 
 
-def _codes(y: np.ndarray, X: Any, where: str) -> np.ndarray:
-    """Labels as int64 codes 0, 1, ... in the order of their values."""
+def _class_names(contents: FileContents) -> list[str] | None:
+    """Names of the codes in y: the array 'classes' that `prodsc extract` writes."""
+    with suppress(InputError):  # an array of Python objects is not ours
+        names = contents.arrays["classes"]() if "classes" in contents.arrays else np.empty(0)
+        return [str(name) for name in names] if names.ndim == 1 and len(names) else None
+    return None
+
+
+def label_codes(y: np.ndarray, X: Any, where: str) -> tuple[np.ndarray, list[str] | None]:
+    """Convert labels to int64 codes 0, 1, ... in the order of their values.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Whole numbers, booleans or text.
+    X : array of shape (n, ...)
+        The rows that they belong to.
+    where : str
+        Where the labels come from, for error messages.
+
+    Returns
+    -------
+    codes : ndarray of shape (n,)
+    class_names : list of str or None
+        The values if they are text.
+
+    Raises
+    ------
+    InputError
+        If there is not one valid label per row.
+    """
     if len(y) != len(X):
         turned = "; X looks transposed, save X.T" if len(y) == X.shape[1] else "; give one label per row"
         raise InputError(f"{where} has {len(y)} labels for {len(X)} rows of X{turned}.")
@@ -255,4 +329,7 @@ def _codes(y: np.ndarray, X: Any, where: str) -> np.ndarray:
             f"labels in {where} must be whole numbers, booleans or text; row {bad[0]} has {y[bad[0]]}: "
             "mend it, or rename the array or column if it is not labels."
         )
-    return np.unique(y, return_inverse=True)[1].astype(np.int64)
+    values, codes = np.unique(y, return_inverse=True)
+    text = values.dtype.kind in "USO"
+    names = [value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in values.tolist()]
+    return codes.astype(np.int64), names if text else None

@@ -1,8 +1,8 @@
-"""Whatever a user has, as rows that can be read a few at a time, checked before anything is trained on them."""
+"""Any input as an array, and its rows as scaled batches of float32."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from os import PathLike
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,17 +12,30 @@ from torch import Tensor
 from prodsc import ranks
 from prodsc.errors import InputError
 from prodsc.sources.arrays import array_of, frame_columns, matched_columns
-from prodsc.sources.readers import read, read_column_names
-from prodsc.sources.stored import StoredRows, ahead, on_disk
+from prodsc.sources.door import open_source
+from prodsc.sources.named import dataset_info
+from prodsc.sources.readers import read_column_names
+from prodsc.sources.source import Source
+from prodsc.sources.stored import StoredRows, on_disk, read_ahead
 
 Scaling = Literal["unit", "centred", "standard", "none", "raw"]
 SCALINGS: tuple[str, ...] = get_args(Scaling)
-CHUNK_BYTES = 8 * 2**20  # of float32: what one look at a memory map may cost
+CHUNK_BYTES = 8 * 2**20  # of float32: memory for the rows that are read together
 
 
 class RowReader:
-    """A read-only view of an array as float32 batches, scaled. Images come out as channels x height x width, or `flat`,
-    as rows of features."""
+    """A read-only view of an array as scaled float32 batches.
+
+    Parameters
+    ----------
+    array : ndarray or StoredRows of shape (n, ...)
+    scaling : {"unit", "centred", "standard", "none", "raw"}
+        How rows are scaled.
+    centre, spread : Tensor of shape (d,) or None
+        Mean and standard deviation of the columns, for the scalings that need them.
+    flat : bool
+        Give images as vectors. Otherwise they are channels x height x width.
+    """
 
     def __init__(
         self,
@@ -35,36 +48,44 @@ class RowReader:
         self.flat = flat
         self.array, self.scaling, self.centre, self.spread = on_disk(array), scaling, centre, spread
         self._pool: ThreadPoolExecutor | None = None
-        self._coming: tuple[np.ndarray, Future[Tensor]] | None = None
+        self._prefetched: tuple[np.ndarray, Future[Tensor]] | None = None
 
     def __len__(self) -> int:
         return len(self.array)
 
     def __getitem__(self, rows: np.ndarray | slice) -> Tensor:
-        coming, self._coming = self._coming, None
-        if coming is not None and isinstance(rows, np.ndarray) and np.array_equal(rows, coming[0]):
-            return coming[1].result()
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None and isinstance(rows, np.ndarray) and np.array_equal(rows, prefetched[0]):
+            return prefetched[1].result()
         return self._read(rows)
 
     def prefetch(self, rows: np.ndarray) -> None:
-        """These will be asked for next. From files they are read meanwhile; what is in memory needs no haste."""
+        """Announce the rows that will be needed next. If they are in files, a thread begins to read them."""
         if isinstance(self.array, StoredRows):
             self._pool = self._pool or ThreadPoolExecutor(1)
-            self._coming = rows, self._pool.submit(self._read, rows)
+            self._prefetched = rows, self._pool.submit(self._read, rows)
 
     def chunks(self, part: slice | np.ndarray = slice(None)) -> Iterator[Tensor]:
-        """All rows, or those of a part, a few at a time; from files, the next few are read meanwhile."""
+        """All rows, or some of them, in chunks. If they are in files, a thread reads the next chunk meanwhile."""
         wanted = slices(self.array, part)
-        return ahead(self._read, wanted) if isinstance(self.array, StoredRows) else map(self._read, wanted)
+        return read_ahead(self._read, wanted) if isinstance(self.array, StoredRows) else map(self._read, wanted)
 
     @property
     def shared(self) -> bool:
-        """Do ranks share the work on all rows? Only on files: what is in memory is small, and each rank has it all."""
+        """Whether ranks share the work on all rows. Rows in memory are few, and each rank has them all."""
         return isinstance(self.array, StoredRows) and ranks.size() > 1
 
-    def rounds(self, most: int) -> Iterator[tuple[int, slice]]:
-        """All rows in rounds of at most `most` for each rank: how many a round has, and which are for this rank."""
-        step = most * ranks.size() if self.shared else most
+    def rounds(self, max_rows: int) -> Iterator[tuple[int, slice]]:
+        """All rows in rounds of at most `max_rows` per rank.
+
+        Yields
+        ------
+        n : int
+            Number of rows in the round.
+        mine : slice
+            Those of this rank.
+        """
+        step = max_rows * ranks.size() if self.shared else max_rows
         for start in range(0, len(self), step):
             n = min(step, len(self) - start)
             mine = ranks.share(n) if self.shared else slice(0, n)
@@ -89,7 +110,19 @@ class RowReader:
 
 
 def as_images(X: Tensor, bytes_to_unit: bool) -> Tensor:
-    """n x channels x height x width: a missing channel is added, trailing channels moved, bytes scaled to [0, 1]."""
+    """Images as n x channels x height x width.
+
+    Parameters
+    ----------
+    X : Tensor
+        n x height x width, with channels last, or with channels first.
+    bytes_to_unit : bool
+        Divide by 255.
+
+    Returns
+    -------
+    Tensor
+    """
     X = X[:, None] if X.ndim == 3 else X
     if X.shape[-1] in (1, 3) and X.shape[1] not in (1, 3):
         X = X.permute(0, 3, 1, 2)
@@ -97,14 +130,14 @@ def as_images(X: Tensor, bytes_to_unit: bool) -> Tensor:
 
 
 def as_array(X: Any, *, columns: Sequence[str] | None = None, what: str = "X") -> Any:
-    """
-    Convert any input to an array of numbers, without a copy where it already is one.
+    """Convert any input to an array of numbers, without a copy where it already is one.
 
     Parameters
     ----------
-    X : array, tensor, memory map, data frame, nested list, or path of a file
+    X : array, tensor, memory map, data frame, nested list, path, name of a data set, or Source
+        Whatever `prodsc.sources.door.open_source` takes.
     columns : sequence of str or None
-        Names of the columns that are expected. When X has column names too, its columns are put into this order.
+        Names of the columns that are expected. If X has column names too, its columns are put into this order.
     what : str
         How error messages call X.
 
@@ -118,19 +151,17 @@ def as_array(X: Any, *, columns: Sequence[str] | None = None, what: str = "X") -
     InputError
         If X does not hold numbers, or its column names are not those of `columns`.
     """
-    if isinstance(X, (str, Path)):
-        data = read(X)
-        array, names = on_disk(data.X), data.columns
-    else:
-        array, names = array_of(X, what=what), None if columns is None else frame_columns(X, what=what)
+    if isinstance(X, (str, PathLike)):
+        X = open_source(X)
+    names = None if columns is None else column_names(X)
+    array = array_of(X.X if isinstance(X, Source) else X, what=what)
     if columns is None or names is None or array.ndim != 2:
         return array
     return matched_columns(array, names, columns, what=what)
 
 
 def column_names(X: Any) -> list[str] | None:
-    """
-    Names of the columns of any input, before it is converted by `as_array`.
+    """Names of the columns of any input, before `as_array` converts it.
 
     Parameters
     ----------
@@ -139,13 +170,24 @@ def column_names(X: Any) -> list[str] | None:
     Returns
     -------
     list of str or None
-        None when the columns have no names, or names that are not text.
+        None if the columns have no names, or names that are not text.
     """
-    return read_column_names(X) if isinstance(X, (str, Path)) else frame_columns(X)
+    if not isinstance(X, (str, PathLike)):
+        return frame_columns(X)
+    return None if dataset_info(X) is not None else read_column_names(X)  # no named data set has column names
 
 
 def check_shape(array: Any, images: bool, *, what: str = "X") -> None:
-    """2-D for features, 3-D or 4-D for images."""
+    """Raise an InputError unless an array has the right number of dimensions.
+
+    Parameters
+    ----------
+    array : ndarray or StoredRows
+    images : bool
+        Whether 3 or 4 dimensions are expected (images), or 2 (features).
+    what : str
+        How error messages call the array.
+    """
     if images and array.ndim in (3, 4):
         expected = ""
     elif images:
@@ -176,7 +218,7 @@ def check_shape(array: Any, images: bool, *, what: str = "X") -> None:
 
 
 def slices(array: Any, part: slice | np.ndarray = slice(None)) -> Iterator[slice | np.ndarray]:
-    """A part of the rows, as row numbers or from one to another, in pieces of CHUNK_BYTES."""
+    """Rows of an array, given as a slice or as row numbers, in chunks of CHUNK_BYTES."""
     size = max(1, CHUNK_BYTES // (4 * max(1, int(np.prod(array.shape[1:])))))
     if isinstance(part, np.ndarray):
         yield from (part[i : i + size] for i in range(0, len(part), size))

@@ -1,7 +1,7 @@
-"""Rows in files, read when they are asked for and not kept: how data may be larger than memory.
+"""Rows that stay in files and are read when they are needed, so that data may be larger than memory.
 
-Reading is by `pread`, not through a memory map. Pages of a map count as memory of the process until the system takes
-them away, and a random row brings its neighbours along; a read brings what was asked for.
+Rows are read with `pread` and not through a memory map. Pages of a map count as memory of the process until the system
+reclaims them, and each access reads the pages around a row as well.
 """
 
 import os
@@ -13,21 +13,21 @@ from hashlib import sha256
 from itertools import accumulate
 from mmap import mmap
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from prodsc import files
 from prodsc.errors import InputError
+from prodsc.progress import ProgressFunction
 
-Progress: TypeAlias = Callable[[int, int], None]  # rows done, rows in all
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Part:
-    """One file of equal rows, one after the other from `offset` on."""
+class StoredFile:
+    """One file of rows of equal size, one after the other, which begin at byte `offset`."""
 
     path: Path
     offset: int
@@ -35,8 +35,8 @@ class Part:
     dtype: np.dtype
 
     @classmethod
-    def of(cls, mapped: np.memmap) -> "Part | None":
-        """The file behind a memory map; None when the map is a view, is not by rows, or may differ from its file."""
+    def behind(cls, mapped: np.memmap) -> "StoredFile | None":
+        """The file of a memory map; None if the map is a view, is not stored by rows, or may differ from its file."""
         whole = isinstance(mapped.base, mmap) and mapped.flags.c_contiguous and mapped.mode in ("r", "r+")
         if not whole or mapped.ndim < 2 or not isinstance(mapped.filename, (str, Path)):
             return None
@@ -44,33 +44,39 @@ class Part:
 
 
 class StoredRows:
-    """Looks like an array of which only rows can be taken; each taking reads the files anew and gives a copy."""
+    """Rows of one or more files, indexed like an array. Every access reads the files and returns a copy.
 
-    def __init__(self, parts: Sequence[Part]):
-        first = parts[0]
-        for part in parts:
-            if part.shape[1:] != first.shape[1:] or part.dtype != first.dtype:
+    Parameters
+    ----------
+    files : sequence of StoredFile
+        Their rows, one file after the other, are the rows. All must have the same row shape and data type.
+    column_order : ndarray or None
+        The order in which the stored columns appear in a row.
+    """
+
+    def __init__(self, files: Sequence[StoredFile], column_order: np.ndarray | None = None):
+        first = files[0]
+        for file in files:
+            if file.shape[1:] != first.shape[1:] or file.dtype != first.dtype:
                 raise InputError(
-                    f"{part.path} has rows of shape {part.shape[1:]}, {part.dtype}, and {first.path} of "
+                    f"{file.path} has rows of shape {file.shape[1:]}, {file.dtype}, and {first.path} of "
                     f"{first.shape[1:]}, {first.dtype}; the files of a folder must be alike: convert one of them."
                 )
-        self.parts = list(parts)
-        self._starts = [0, *accumulate(part.shape[0] for part in parts)]
+        self.files = list(files)
+        self.column_order = column_order
+        self._starts = [0, *accumulate(file.shape[0] for file in files)]
         self.shape = (self._starts[-1], *first.shape[1:])
         self.ndim = len(self.shape)
         stored = first.dtype  # torch has neither long doubles nor foreign byte orders
         self.dtype = np.dtype(np.float64) if stored.itemsize > 8 else stored.newbyteorder("=")
         self.nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
-        self.column_order: np.ndarray | None = None
-        self.seen: dict[str, Any] = {}  # what a pass over all rows found: a file is worth looking at only once
+        self.cache: dict[str, Any] = {}  # results of a pass over all rows, which is worth making only once
 
     def reordered(self, order: np.ndarray) -> "StoredRows":
         """The same rows with their columns in another order."""
         if self.ndim != 2 or len(order) != self.shape[1]:
             raise InputError(f"rows of shape {self.shape[1:]} cannot be put into an order of {len(order)} columns.")
-        copy = StoredRows(self.parts)
-        copy.column_order = order if self.column_order is None else self.column_order[order]
-        return copy
+        return StoredRows(self.files, order if self.column_order is None else self.column_order[order])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -98,53 +104,77 @@ class StoredRows:
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def _read(self, runs: list[tuple[int, int]]) -> np.ndarray:
-        """The rows of each run [start, stop) below each other."""
-        first = self.parts[0]
-        found = np.empty((sum(stop - start for start, stop in runs), *self.shape[1:]), first.dtype)
+        """The rows of each run [start, stop), one run after the other."""
+        first = self.files[0]
+        rows = np.empty((sum(stop - start for start, stop in runs), *self.shape[1:]), first.dtype)
         size = int(np.prod(self.shape[1:])) * first.dtype.itemsize
-        buffer = found.reshape(-1).view(np.uint8).data if found.size else memoryview(b"")
-        pieces: dict[int, list[tuple[int, int, int]]] = {}  # part -> where in it, how much, where it belongs; in bytes
+        buffer = rows.reshape(-1).view(np.uint8).data if rows.size else memoryview(b"")
+        pieces: dict[int, list[_Piece]] = {}  # of each file
         done = 0
         for start, stop in runs:
             while start < stop:
                 i = bisect_right(self._starts, start) - 1
                 end = min(stop, self._starts[i + 1])
-                where = self.parts[i].offset + (start - self._starts[i]) * size
-                pieces.setdefault(i, []).append((where, (end - start) * size, done))
+                where = self.files[i].offset + (start - self._starts[i]) * size
+                pieces.setdefault(i, []).append(_Piece(where, (end - start) * size, done))
                 done, start = done + (end - start) * size, end
         for i, wanted in pieces.items():
-            _read_into(buffer, self.parts[i].path, wanted)
-        found = found if self.column_order is None else found[:, self.column_order]
-        return found.astype(self.dtype, copy=False)
+            _read_into(buffer, self.files[i].path, wanted)
+        rows = rows if self.column_order is None else rows[:, self.column_order]
+        return rows.astype(self.dtype, copy=False)
 
 
-def _read_into(buffer: memoryview, path: Path, wanted: list[tuple[int, int, int]]) -> None:
+@dataclass(frozen=True)
+class _Piece:
+    """Bytes of a file, and where in the buffer they belong."""
+
+    offset: int
+    size: int
+    target: int
+
+
+def _read_into(buffer: memoryview, path: Path, pieces: list[_Piece]) -> None:
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # Windows would translate line ends
     except OSError as error:
         raise InputError(f"{path} cannot be opened any more ({error.strerror}); put it back.") from error
     try:
-        if len(wanted) > 1 and hasattr(os, "posix_fadvise"):  # tell all first: the disk can then fetch many at once
-            for where, size, _ in wanted:
-                os.posix_fadvise(file, where, size, os.POSIX_FADV_WILLNEED)
-        for where, size, to in wanted:
-            while size:
-                read = os.preadv(file, [buffer[to : to + size]], where)
-                if not read:
+        if len(pieces) > 1 and hasattr(os, "posix_fadvise"):  # announced together, the disk can fetch many at once
+            for piece in pieces:
+                os.posix_fadvise(file, piece.offset, piece.size, os.POSIX_FADV_WILLNEED)
+        for piece in pieces:
+            done = 0
+            while done < piece.size:
+                target = buffer[piece.target + done : piece.target + piece.size]
+                n_read = _read_at(file, target, piece.offset + done)
+                if not n_read:
                     raise InputError(f"{path} has become shorter than it was; do not change it while it is in use.")
-                where, size, to = where + read, size - read, to + read
+                done += n_read
     finally:
         os.close(file)
 
 
+def _seek_and_read(file: int, target: memoryview, offset: int) -> int:
+    """Read at an offset where `os.preadv` does not exist; the file was opened by this call's thread alone."""
+    os.lseek(file, offset, os.SEEK_SET)
+    content = os.read(file, len(target))
+    target[: len(content)] = content
+    return len(content)
+
+
+def _read_at(file: int, target: memoryview, offset: int) -> int:
+    """Fill the target, or a part of it, from a file; returns the number of bytes."""
+    return os.preadv(file, [target], offset) if hasattr(os, "preadv") else _seek_and_read(file, target, offset)
+
+
 def on_disk(array: Any) -> Any:
-    """A whole memory map as rows that are read, not mapped; anything else as it is."""
-    part = Part.of(array) if isinstance(array, np.memmap) else None
-    return array if part is None else StoredRows([part])
+    """A memory map of a whole file as StoredRows; anything else as it is."""
+    file = StoredFile.behind(array) if isinstance(array, np.memmap) else None
+    return array if file is None else StoredRows([file])
 
 
-def ahead(read: Callable[[Key], Value], keys: Iterable[Key]) -> Iterator[Value]:
-    """read(key) for each key, the next one read in a thread while the caller works on this one."""
+def read_ahead(read: Callable[[Key], Value], keys: Iterable[Key]) -> Iterator[Value]:
+    """Yield read(key) for each key. While the caller works on one, a thread reads the next."""
     with ThreadPoolExecutor(1) as pool:
         pending = None
         for key in keys:
@@ -155,7 +185,7 @@ def ahead(read: Callable[[Key], Value], keys: Iterable[Key]) -> Iterator[Value]:
             yield pending.result()
 
 
-# ---- other formats, made into such rows once -------------------------------------------------------------------------
+# ---- other formats, converted to such rows once ----------------------------------------------------------------------
 
 
 def converted(
@@ -164,19 +194,35 @@ def converted(
     shape: tuple[int, ...],
     dtype: np.dtype,
     blocks: Callable[[], Iterable[np.ndarray]],
-    progress: Progress | None = None,
+    progress: ProgressFunction | None = None,
 ) -> StoredRows:
-    """The matrix of a file that cannot be read by rows, from the cache; written there if it is not there yet.
+    """Rows of a file that cannot be read by rows: from the cache, after they were written there once.
 
-    A batch takes random rows. A parquet file gives only whole row groups, so each batch would decode all of the file.
-    `what` says which matrix of the file it is, where several can be asked for.
+    A batch needs random rows. A Parquet file is read by whole row groups, so that each batch would decode all of it.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Its size and time of change identify the version in the cache.
+    what : str
+        Which matrix of the file it is.
+    shape, dtype
+        Of that matrix.
+    blocks : callable
+        Returns its rows, some at a time.
+    progress : callable or None
+        Called with the rows done and the rows in total.
+
+    Returns
+    -------
+    StoredRows
     """
     status = path.stat()
     key = f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {what} {shape} {dtype.str}"
-    place = user_cache() / "rows" / f"{path.stem}-{sha256(key.encode()).hexdigest()[:16]}.npy"
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with files.atomic(place) as part, part.open("wb") as file:
+    target = user_cache() / "rows" / f"{path.stem}-{sha256(key.encode()).hexdigest()[:16]}.npy"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with files.atomic(target) as partial_file, partial_file.open("wb") as file:
             header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_2_0(file, header)
             done = 0
@@ -185,10 +231,10 @@ def converted(
                 done += len(block)
                 if progress is not None:
                     progress(done, shape[0])
-    mapped = np.lib.format.open_memmap(place, mode="r")
-    return StoredRows([Part(place, mapped.offset, mapped.shape, mapped.dtype)])
+    mapped = np.lib.format.open_memmap(target, mode="r")
+    return StoredRows([StoredFile(target, mapped.offset, mapped.shape, mapped.dtype)])
 
 
 def user_cache() -> Path:
-    """$XDG_CACHE_HOME/prodsc, or ~/.cache/prodsc."""
+    """The folder for files that can be made again: $XDG_CACHE_HOME/prodsc, or ~/.cache/prodsc."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prodsc"

@@ -5,11 +5,6 @@ from functools import partial
 
 import numpy as np
 
-NOISE = (
-    0.05  # the paper writes N(0, 0.05 I); as a variance it would hide the curve, so it is read as a standard deviation
-)
-TILTED = np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]]) / np.sqrt(2)  # centres of the two blobs of the paper's case 1
-
 
 def curve_and_blobs(blobs: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """100 points on a wavy circle, and 100 around one pole (blobs=1) or split over both poles (blobs=2)."""
@@ -23,7 +18,8 @@ def curve_and_blobs(blobs: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarr
 def curve_and_tilted_blobs(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Three classes: the wavy circle, and blobs around (1, 0, 1)/√2 and (-1, 0, 1)/√2 (the appendix's case 1)."""
     rng = np.random.default_rng(seed)
-    return _noisy([wavy_circle(rng.uniform(0, 2 * np.pi, 100)), *np.repeat(TILTED[:, None], 100, axis=1)], rng)
+    centres = np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]]) / np.sqrt(2)
+    return _noisy([wavy_circle(rng.uniform(0, 2 * np.pi, 100)), *np.repeat(centres[:, None], 100, axis=1)], rng)
 
 
 def crossing_curves(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -48,9 +44,13 @@ def upright_circle(angle: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(wave) * np.cos(angle), np.sin(np.cos(5 * angle) / 5), np.cos(wave) * np.sin(angle)], axis=1)
 
 
-def _noisy(classes: list[np.ndarray], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _noisy(classes: list[np.ndarray], rng: np.random.Generator, noise: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """The points of all classes with noise; the paper's N(0, 0.05 I) is read as a standard deviation of 0.05.
+
+    As a variance it would hide the curve.
+    """
     X = np.concatenate(classes)
-    return X + NOISE * rng.standard_normal(X.shape), np.repeat(np.arange(len(classes)), [len(c) for c in classes])
+    return X + noise * rng.standard_normal(X.shape), np.repeat(np.arange(len(classes)), [len(c) for c in classes])
 
 
 SYNTHETIC: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {  # by name; each takes a seed

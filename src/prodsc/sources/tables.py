@@ -14,34 +14,32 @@ from typing import Any
 import numpy as np
 
 from prodsc.errors import InputError
-from prodsc.sources.arrays import listed
+from prodsc.progress import ProgressFunction
+from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
 from prodsc.sources.arrow import pa
-from prodsc.sources.stored import Progress, StoredRows, converted
+from prodsc.sources.stored import StoredRows, converted
 
-FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
-LABEL_NAMES = ("y", "ys", "labels", "label", "gnd", "Y", "target", "targets")
-EXACT_IN_FLOAT32 = 2**24  # every whole number up to here is a float32
-ROWS_AT_A_TIME = 2048
-LARGE = 2**28  # bytes: a larger matrix is not held in memory but converted to rows on disk, once
-BUFFER = 2**20  # bytes read of a column at a time; without one pyarrow takes a whole row group
+BATCH_ROWS = 2048  # rows of a table that are read together
 
 
 @dataclass(frozen=True)
-class Table:
+class ColumnTable:
+    """A file with columns; nothing large is read until it is asked for."""
+
     path: Path
     fields: dict[int, pa.Field]  # by position in the file
     n_rows: int
-    batches: Callable[[], Iterable[pa.RecordBatch]]  # starts anew at every call: a big file is not held whole beside X
+    batches: Callable[[], Iterable[pa.RecordBatch]]  # from the first row at every call
     column: Callable[[int], pa.ChunkedArray]
     header: bool = True
     in_memory: bool = False
 
 
 @dataclass(frozen=True)
-class Plan:
+class MatrixPlan:
     """The matrix of a table before it is read."""
 
-    table: Table
+    table: ColumnTable
     width: int
     dtype: np.dtype
     blocks: Callable[[], Iterator[np.ndarray]]  # its rows, some at a time
@@ -52,26 +50,26 @@ class Plan:
         return self.table.n_rows * self.width * self.dtype.itemsize
 
 
-def open_parquet(path: Path, stack: ExitStack) -> Table:
-    # pyarrow would keep all that it has read ahead, in the end the whole file
-    file = stack.enter_context(pa.parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False))
+def open_parquet(path: Path, stack: ExitStack) -> ColumnTable:
+    # Without a buffer size pyarrow reads whole row groups; with pre_buffer it keeps all that it has read.
+    file = stack.enter_context(pa.parquet.ParquetFile(path, buffer_size=2**20, pre_buffer=False))
     schema = file.schema_arrow
     index = (schema.pandas_metadata or {}).get("index_columns", [])  # row names, not features
     fields = {i: schema.field(i) for i, name in enumerate(schema.names) if name not in index}
-    batches = partial(file.iter_batches, batch_size=ROWS_AT_A_TIME)
+    batches = partial(file.iter_batches, batch_size=BATCH_ROWS)
     column = lambda i: file.read(columns=[fields[i].name]).column(fields[i].name)  # noqa: E731
-    return Table(path, fields, file.metadata.num_rows, batches, column)
+    return ColumnTable(path, fields, file.metadata.num_rows, batches, column)
 
 
-def open_csv(path: Path, stack: ExitStack) -> Table:
+def open_csv(path: Path) -> ColumnTable:
     read_options, parse_options, header = csv_options(path)
     table = pa.csv.read_csv(path, read_options, parse_options)
     table = table.rename_columns([name.strip() for name in table.column_names])
     # pandas and R write the row names as a first column without a name
     unnamed = header and table.column_names[0] == ""
     fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
-    batches = partial(table.to_batches, max_chunksize=ROWS_AT_A_TIME)
-    return Table(path, fields, len(table), batches, table.column, header, in_memory=True)
+    batches = partial(table.to_batches, max_chunksize=BATCH_ROWS)
+    return ColumnTable(path, fields, len(table), batches, table.column, header, in_memory=True)
 
 
 def csv_options(path: Path) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, bool]:
@@ -112,29 +110,50 @@ def _is_number(cell: str) -> bool:
 
 
 def table_matrix(
-    tables: Sequence[Table], aside: Collection[str], progress: Progress | None = None
+    tables: Sequence[ColumnTable],
+    exclude: Collection[str],
+    progress: ProgressFunction | None,
+    max_bytes: int,
 ) -> tuple[Any, list[str] | None]:
-    """The rows of all tables, in memory while they are few; columns only if all tables have the same."""
-    plans = [_plan(table, aside) for table in tables]
+    """Read the rows of one or more tables as one matrix.
+
+    Parameters
+    ----------
+    tables : sequence of ColumnTable
+        Their rows are put below each other.
+    exclude : collection of str
+        Columns that are no part of the matrix.
+    progress : callable or None
+        Called with the rows done and the rows in total while a large table is converted.
+    max_bytes : int
+        A larger matrix is converted to rows on disk, once, instead of being held in memory.
+
+    Returns
+    -------
+    X : ndarray or StoredRows
+    columns : list of str or None
+        Names of its columns.
+    """
+    plans = [_plan(table, exclude) for table in tables]
     if len(plans) > 1 and len({(plan.width, tuple(plan.columns or ())) for plan in plans}) > 1:
         odd = next(p for p in plans if (p.width, p.columns) != (plans[0].width, plans[0].columns))
-        raise InputError(f"{odd.table.path} has other columns than {tables[0].path}; the files must be alike.")
+        raise InputError(f"{odd.table.path} has other columns than {tables[0].path}; all files must have the same.")
     columns = plans[0].columns
-    if sum(plan.nbytes for plan in plans) <= LARGE or all(table.in_memory for table in tables):
-        found = [_in_memory(plan) for plan in plans]
-        return found[0] if len(found) == 1 else np.concatenate(found), columns
+    if sum(plan.nbytes for plan in plans) <= max_bytes or all(table.in_memory for table in tables):
+        matrices = [_in_memory(plan) for plan in plans]
+        return matrices[0] if len(matrices) == 1 else np.concatenate(matrices), columns
     n, done = sum(table.n_rows for table in tables), 0
-    parts = []
+    stored = []
     for plan in plans:
-        what = f"without {sorted(aside)}"
-        shown = None if progress is None else lambda now, _, before=done: progress(before + now, n)
+        what = f"without {sorted(exclude)}"
+        of_all = None if progress is None else lambda now, _, before=done: progress(before + now, n)
         shape = (plan.table.n_rows, plan.width)
-        parts += converted(plan.table.path, what, shape, plan.dtype, plan.blocks, shown).parts
+        stored += converted(plan.table.path, what, shape, plan.dtype, plan.blocks, of_all).files
         done += plan.table.n_rows
-    return StoredRows(parts), columns
+    return StoredRows(stored), columns
 
 
-def _in_memory(plan: Plan) -> np.ndarray:
+def _in_memory(plan: MatrixPlan) -> np.ndarray:
     X, start = np.empty((plan.table.n_rows, plan.width), plan.dtype), 0
     for block in plan.blocks():
         X[start : start + len(block)] = block
@@ -142,22 +161,29 @@ def _in_memory(plan: Plan) -> np.ndarray:
     return X
 
 
-def matrix_columns(table: Table, aside: Collection[str]) -> list[str] | None:
+def column_values(table: ColumnTable, i: int) -> np.ndarray:
+    """One column, of any type, as an array."""
+    column = table.column(i)
+    plain = pa.types.is_integer(column.type) and not column.null_count
+    return column.to_numpy() if plain else np.asarray(column.to_pylist())  # a list takes ten times the memory
+
+
+def matrix_columns(table: ColumnTable, exclude: Collection[str]) -> list[str] | None:
     """Names of the columns of a table's matrix; None for a column of vectors, or a file without a header."""
-    fields = [field for field in table.fields.values() if field.name not in aside]
+    fields = [field for field in table.fields.values() if field.name not in exclude]
     if not table.header or any(_is_vector(field.type) for field in fields):
         return None
     return [field.name for field in fields]
 
 
-def _plan(table: Table, aside: Collection[str]) -> Plan:
-    fields = {i: field for i, field in table.fields.items() if field.name not in aside}
+def _plan(table: ColumnTable, exclude: Collection[str]) -> MatrixPlan:
+    fields = {i: field for i, field in table.fields.items() if field.name not in exclude}
     vectors = [i for i in fields if _is_vector(fields[i].type)]
     vectors = [i for i in vectors if fields[i].name in FEATURE_NAMES] or vectors
     if len(vectors) > 1:
         names = listed(fields[i].name for i in vectors)
         raise InputError(f"{table.path} has several columns of vectors ({names}); keep one, or name one of them 'X'.")
-    if vectors:  # an embedding column is the features, and what stands beside it is not
+    if vectors:  # a column of embeddings is the features; the other columns are not
         return _vectors(table, vectors[0])
     text = [field for field in fields.values() if not _is_numeric(field.type) and table.n_rows]
     if text:
@@ -165,7 +191,7 @@ def _plan(table: Table, aside: Collection[str]) -> Plan:
             f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text)}; "
             f"drop them (pandas: df.drop(columns=[...])), or pass labels='{text[0].name}' if that column is the labels."
         )
-    return _columns(table, list(fields), matrix_columns(table, aside))
+    return _columns(table, list(fields), matrix_columns(table, exclude))
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
@@ -179,12 +205,13 @@ def _is_vector(kind: pa.DataType) -> bool:
     return listed and _is_numeric(kind.value_type) and not t.is_decimal(kind.value_type)
 
 
-def _columns(table: Table, chosen: list[int], names: list[str] | None) -> Plan:
+def _columns(table: ColumnTable, chosen: list[int], names: list[str] | None) -> MatrixPlan:
     """One matrix in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
     kinds = {i: table.fields[i].type for i in chosen}
     wide = [i for i in chosen if pa.types.is_integer(kinds[i]) and kinds[i].bit_width > 16]
     ends = [pa.compute.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
-    fits = all(abs(value) <= EXACT_IN_FLOAT32 for end in ends for value in end.values() if value is not None)
+    # float32 holds every whole number up to 2**24
+    fits = all(abs(value) <= 2**24 for end in ends for value in end.values() if value is not None)
     dtypes = {
         np.float64 if pa.types.is_decimal(kinds[i]) or (i in wide and not fits) else np.float32
         for i in chosen
@@ -202,10 +229,10 @@ def _columns(table: Table, chosen: list[int], names: list[str] | None) -> Plan:
                 X[:, j] = column.to_numpy(zero_copy_only=False)
             yield X
 
-    return Plan(table, len(chosen), dtype, blocks, names)
+    return MatrixPlan(table, len(chosen), dtype, blocks, names)
 
 
-def _vectors(table: Table, i: int) -> Plan:
+def _vectors(table: ColumnTable, i: int) -> MatrixPlan:
     name, dtype = table.fields[i].name, np.dtype(table.fields[i].type.value_type.to_pandas_dtype())
     first = next((_widths(batch.column(i)) for batch in table.batches() if len(batch)), np.zeros(1))
     width = int(first[0])
@@ -226,9 +253,9 @@ def _vectors(table: Table, i: int) -> Plan:
             yield values.to_numpy(zero_copy_only=False).reshape(len(batch), -1)
             start += len(batch)
 
-    return Plan(table, width, dtype, blocks)
+    return MatrixPlan(table, width, dtype, blocks)
 
 
 def _widths(column: Any) -> np.ndarray:
-    """Of each vector; 0 where there is none."""
+    """The length of each vector; 0 where there is none."""
     return np.nan_to_num(pa.compute.list_value_length(column).to_numpy(zero_copy_only=False))

@@ -1,0 +1,68 @@
+"""What every input becomes: rows, and whatever else is known about them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from prodsc.sources.catalogue import DatasetInfo
+
+Split = Literal["all", "train", "test"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input that was opened. `prodsc.sources.door.open_source` makes it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, stem of the file name, or what the input is called in messages.
+    X : ndarray or StoredRows of shape (n, ...)
+        The rows, with the data type that they have in the input.
+    y : ndarray of shape (n,) or None
+        Known labels as int64 codes from 0. They are used only to score.
+    columns : list of str or None
+        Names of the columns of X.
+    class_names : list of str or None
+        Names of the codes in y.
+    info : DatasetInfo or None
+        What the catalogue knows about a named data set; None for other inputs.
+    paths : tuple of Path
+        The files that were read; empty for arrays and for data sets that are computed.
+    split : {"all", "train", "test"}
+        Which part of the rows this is.
+    notes : tuple of str
+        What a reader of scores on these rows must know.
+    read_ids : callable
+        Reads the names of the rows.
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray | None = None
+    columns: list[str] | None = None
+    class_names: list[str] | None = None
+    info: DatasetInfo | None = None
+    paths: tuple[Path, ...] = ()
+    split: Split = "all"
+    notes: tuple[str, ...] = ()
+    read_ids: Callable[[], list[str] | None] = field(default=lambda: None, repr=False)
+
+    @property
+    def path(self) -> Path | None:
+        """The one file or folder that was read; None if there is none, or more than one."""
+        return self.paths[0] if len(self.paths) == 1 else None
+
+    @property
+    def location(self) -> str:
+        """Where the rows come from: the path, or the name of what has no path of its own."""
+        return self.name if self.path is None else str(self.path)
+
+    @cached_property
+    def ids(self) -> list[str] | None:
+        """Names of the rows, read at the first use; None if the rows have none."""
+        return self.read_ids()
