@@ -19,7 +19,7 @@ from prodsc.system import peak_memory_mb
 HEAVY = ("torch", "matplotlib", "pandas", "sklearn", "scipy", "numpy", "rich", "pyarrow")
 PUBLIC = {
     *("PRODSC", "SEDSC", "__version__", "compare", "diagnose", "errors", "estimate_k", "export", "load"),
-    *("load_dataset", "make", "metrics", "read", "reproduce", "theory", "tune"),
+    *("load_dataset", "make", "metrics", "open_source", "read", "reproduce", "theory", "tune"),
 }
 POSIX_ONLY = ("resource", "fcntl", "termios", "pwd", "grp")
 EXTRAS = ("click", "rich", "matplotlib", "jinja2", "pyarrow", "psutil", "h5py", "optuna", "PIL")

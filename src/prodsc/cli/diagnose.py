@@ -17,9 +17,9 @@ COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("file", metavar="FILE|NAME")
 def diagnose(run: Path, file: str) -> None:
-    """Say whether the model in RUN is healthy, collapsing or collapsed.
+    """Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE.
 
-    It is measured on the rows of FILE (or a set of `prodsc data list`).
+    FILE may be the name of a data set (`prodsc data list`).
     """
     diagnosis = measure(load(run), open_source(file))
     console = Console()

@@ -23,9 +23,9 @@ from prodsc.sources.door import open_source
 @click.option("--labels", help="Known labels, to score with: an array or column of FILE, or another file.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 def predict(run: Path, file: str, out: Path | None, labels: str | None, overwrite: bool) -> None:
-    """Label the rows of FILE (or a set of `prodsc data list`) with the model in RUN.
+    """Label the rows of FILE with the model in RUN: row, label, confidence, outlier score.
 
-    Writes row, label, confidence and outlier score. Columns that have names are matched by name.
+    FILE may be the name of a data set (`prodsc data list`). Columns that have names are matched by name.
     """
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
