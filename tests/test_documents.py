@@ -147,6 +147,15 @@ def test_links_lead_somewhere(document):
         assert not anchor or anchor in heading_anchors(path.read_text()), f"{document.name} links to {link}"
 
 
+@each_document
+def test_python_blocks_parse_and_their_imports_exist(document):
+    for block in fenced_blocks(document.read_text(), "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "prodsc":
+                module = importlib.import_module(node.module)
+                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
 # ---- commands ----------------------------------------------------------------------------------------------
 
 
