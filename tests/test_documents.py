@@ -3,12 +3,16 @@
 import ast
 import importlib
 import inspect
+import os
 import re
 import runpy
+import sys
 import tomllib
 from pathlib import Path
+from types import FrameType
 
 import click
+import numpy as np
 import pytest
 
 import prodsc
@@ -251,12 +255,39 @@ def test_rooms_of_the_architecture_are_the_layers():
     assert [word for room in rooms for word in room.split(", ")] == block.split()
 
 
+def hops_of_the_walk() -> list[tuple[str, str, str]]:
+    return re.findall(r"^\| (\d+) \| `([\w/]+\.py)` \| `([\w.]+)` \|", ARCHITECTURE, re.MULTILINE)
+
+
 def test_the_walk_of_a_fit_names_files_and_functions_that_exist():
-    hops = re.findall(r"^\| (\d+) \| `([\w/]+\.py)` \| `([\w.]+)` \|", ARCHITECTURE, re.MULTILINE)
+    hops = hops_of_the_walk()
     assert [int(number) for number, _, _ in hops] == list(range(1, len(hops) + 1))
     assert 6 <= len(hops) <= 12
     for _, file, function in hops:
         assert function in defined_in(PACKAGE / file), f"{file} has no {function}"
+
+
+def test_the_walk_of_a_fit_is_in_the_order_in_which_it_runs(tmp_path, monkeypatch):
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32))
+    monkeypatch.setattr("prodsc.runs.run.write_report", lambda *_, **__: None)  # not part of the walk, and slow
+    calls: list[tuple[str, str]] = []
+    package = f"{PACKAGE}{os.sep}"
+
+    def record(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            calls.append((frame.f_code.co_filename.removeprefix(package), frame.f_code.co_qualname))
+
+    options = ["-k", "3", "--epochs", "1", "--warmup-steps", "1", "--quiet", "--out", str(tmp_path / "run")]
+    sys.setprofile(record)
+    try:
+        cli.main(["fit", str(tmp_path / "rows.npy"), *options], standalone_mode=False)
+    finally:
+        sys.setprofile(None)
+    remaining = iter(calls)
+    for number, file, function in hops_of_the_walk():
+        assert (file.replace("/", os.sep), function) in remaining, (
+            f"hop {number}, {file}: {function} does not run after the hops before it"
+        )
 
 
 def defined_in(path: Path) -> set[str]:
