@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from prodsc.core.self_expression import keep_largest, low_rank_affinity
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
+from prodsc.estimators.sklearn_types import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from prodsc.nn import Autoencoder, conv_autoencoder, mlp_autoencoder
 from prodsc.random import Stream
 from prodsc.sources.rows import RowReader

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor, nn
 
@@ -15,6 +14,7 @@ from prodsc.core.graph import kmeans
 from prodsc.core.linalg import largest_eigenvectors
 from prodsc.core.losses import Objective, Term
 from prodsc.estimators.capabilities import Capability
+from prodsc.estimators.sklearn_types import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from prodsc.estimators.soft import SoftClusterer
 from prodsc.nn import Autoencoder, mlp_autoencoder
 from prodsc.random import Stream

@@ -12,6 +12,7 @@ from torch.nn.functional import linear, normalize
 
 from prodsc.core.losses import Objective, Term, fitted_classifier, negative_entropy, soft_cross_entropy
 from prodsc.estimators.base import Clusterer
+from prodsc.estimators.capabilities import Capability, method_of
 from prodsc.estimators.soft import SoftClusterer
 from prodsc.nn import build_seeded
 from prodsc.random import StepStream, Stream, generator
@@ -146,7 +147,7 @@ def cross_validated_accuracy(model: Clusterer, X: Any, folds: int = 10) -> float
         0 if all rows have one label.
     """
     rows = model._new_rows(X)
-    labels = model.predict(X)
+    labels = method_of(model, Capability.PREDICT)(X)
     if len(np.unique(labels)) == 1:
         return 0.0  # one cluster for all rows is trivial to learn
     features = torch.cat([*rows.chunks()]).numpy()

@@ -266,6 +266,6 @@ def _full(L: Square, k: int) -> tuple[Tensor, Tensor]:
     """By PyTorch, on any device; if it does not converge in float32, in float64."""
     try:
         values, vectors = torch.linalg.eigh(L)
-    except torch.linalg.LinAlgError:
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # documented, but not in __all__
         values, vectors = torch.linalg.eigh(L.double().cpu())
     return values[:k].to(L), vectors[:, :k].to(L)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from prodsc import ranks
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators import model_file
-from prodsc.estimators.capabilities import Capability, can, require_capability
+from prodsc.estimators.capabilities import Capability, can, method_of, require_capability
 from prodsc.estimators.parameters import (
     as_options,
     check_parameters,
@@ -29,6 +28,7 @@ from prodsc.estimators.parameters import (
     flatten,
     unflatten,
 )
+from prodsc.estimators.sklearn_types import BaseEstimator, ClusterMixin
 from prodsc.sources.checks import Summary, check_values
 from prodsc.sources.rows import RowReader, as_array, check_shape
 from prodsc.training import Callback
@@ -53,6 +53,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
     random_state: Any
     device: str
     verbose: int
+    seed_: int  # what `random_state` gave this fit
+    device_: torch.device
+    n_features_in_: int
+    feature_names_in_: np.ndarray  # only if the fitted rows had column names
     n_clusters_: int  # the number of clusters of a fit, given or estimated
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
 
@@ -217,10 +221,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
         for start in range(0, len(array), ROWS_AT_ONCE):
             part = array[start : start + ROWS_AT_ONCE]
             if can(self, Capability.PROBABILITIES):
-                proba = self.predict_proba(part)
+                proba = method_of(self, Capability.PROBABILITIES)(part)
                 yield proba.argmax(1), proba.max(1)
             else:
-                yield (self.predict(part),)
+                yield (method_of(self, Capability.PREDICT)(part),)
 
     def _check_parameters(self) -> None:
         name_of_class, flat = type(self).__name__, self.flat_params()

@@ -1,5 +1,6 @@
 """What a method can do beyond `fit` and `labels_`: each class declares it, commands and exports ask here."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
@@ -35,6 +36,20 @@ METHOD_OF = {  # the method of the estimator that a capability promises
 def can(model: Any, capability: Capability) -> bool:
     """Whether the method of a model (an estimator, fitted or not, or its class) has declared the capability."""
     return capability in model.capabilities
+
+
+def method_of(model: Any, capability: Capability) -> Callable[..., Any]:
+    """The method of a model that a declared capability promises, such as `predict`.
+
+    Parameters
+    ----------
+    model : estimator
+        Its method must have declared the capability.
+    capability : Capability
+        A key of `METHOD_OF`.
+    """
+    method: Callable[..., Any] = getattr(model, METHOD_OF[capability])
+    return method
 
 
 def require_capability(model: Any, capability: Capability, purpose: str) -> None:

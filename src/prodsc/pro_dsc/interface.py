@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -13,6 +12,7 @@ from prodsc.core.graph import Partition
 from prodsc.errors import ModelFileError
 from prodsc.estimators import model_file
 from prodsc.estimators.base import Clusterer
+from prodsc.estimators.sklearn_types import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from prodsc.nn import Network
 from prodsc.pro_dsc.building import self_expression_of
 from prodsc.pro_dsc.config import Config

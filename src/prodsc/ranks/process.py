@@ -29,11 +29,12 @@ def join() -> None:
         return
     import torch
     import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
 
     timeout = timedelta(seconds=TIMEOUT_SECONDS)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     with wrap_distributed_errors():
-        _store, number, count = next(iter(dist.rendezvous("env://", timeout=timeout)))
+        _store, number, count = next(iter(rendezvous("env://", timeout=timeout)))
         dist.init_process_group(backend, store=_store, rank=number, world_size=count, timeout=timeout)
     if torch.cuda.is_available():
         torch.cuda.set_device(local_device())

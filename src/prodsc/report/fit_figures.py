@@ -1,6 +1,7 @@
 """Figures of one fit that the paper has not: margin against collapse, eigengap, choice of k, classes and clusters."""
 # ruff: noqa: RUF001 - minus signs are meant
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -260,7 +261,7 @@ def confusion(
                 ink = INK if shares[i, j] > 0.6 else "white"
                 axes.text(j, i, f"{table[i, j]:,}", ha="center", va="center", size=8, color=ink)
         every = max(1, -(-max(table.shape) // 25))
-        names = [drawing.textwrap.shorten(classes[c], 14, placeholder="…") or "…" for c in order]
+        names = [textwrap.shorten(classes[c], 14, placeholder="…") or "…" for c in order]
         turned = 90 if max(map(len, names)) > 3 else 0
         axes.set_xticks(range(0, len(order), every), names[::every], rotation=turned, parse_math=False)
         axes.set_yticks(range(0, len(table), every), [str(c) for c in clusters[::every]])

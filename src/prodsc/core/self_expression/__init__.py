@@ -1,5 +1,6 @@
 """Self-expressive coefficients C: of the network's outputs, of a free matrix, in closed form, sparse, by SENet."""
 
+from prodsc.core.linalg import gram
 from prodsc.core.self_expression.coefficients import (
     COEFFICIENT_FORMS,
     NORMALISERS,
@@ -7,7 +8,6 @@ from prodsc.core.self_expression.coefficients import (
     Normaliser,
     SelfExpression,
     apply_constraints,
-    gram,
     perplexity,
     potentials,
     row_softmax,
