@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 Rows = Float[Tensor, "n d"]  # one point per row
+RowChunk = Float[Tensor, "_ d"]  # some of the points
 OtherRows = Float[Tensor, "m d"]  # another set of points with the same columns
 Embedding = Float[Tensor, "n k"]  # the same points with other columns
 Square = Float[Tensor, "n n"]

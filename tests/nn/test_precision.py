@@ -6,7 +6,7 @@ import torch
 
 from prodsc import PRODSC
 from prodsc.core import metrics
-from prodsc.nn import Network, gradient_scaler, mlp, used_dtype
+from prodsc.nn import Network, gradient_scaler, mlp, resolve_dtype
 from prodsc.nn.precision import DTYPES
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -51,11 +51,11 @@ def test_a_fit_finds_the_same_groups(precision):
 
 
 def test_auto(monkeypatch):
-    assert used_dtype("auto", CPU) == torch.float32
+    assert resolve_dtype("auto", CPU) == torch.float32
     for has_it, expected in ((True, torch.bfloat16), (False, torch.float16)):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, has_it=has_it: has_it)
-        assert used_dtype("auto", GPU) == expected
-    assert used_dtype("bf16", CPU) == torch.bfloat16
+        assert resolve_dtype("auto", GPU) == expected
+    assert resolve_dtype("bf16", CPU) == torch.bfloat16
 
 
 def test_only_fp16_scales_gradients():

@@ -26,12 +26,11 @@ def test_whitened_coordinates_are_uncorrelated_and_equally_strong():
     assert torch.isfinite(flat.W).all(), "directions without variance get nothing"
 
 
-def test_wide_features_are_whitened_by_the_same_directions(monkeypatch):
+def test_wide_features_are_whitened_by_the_same_directions():
     H = torch.randn(200, 90, generator=torch.Generator().manual_seed(0)) * torch.logspace(0, -2, 90)
     square, wide = Whitening(90, 5), Whitening(90, 5)
     square.fit(lambda: H.split(70))
-    monkeypatch.setattr("prodsc.nn.network.SQUARE_BELOW", 89)
-    wide.fit(lambda: H.split(70))
+    wide.fit(lambda: H.split(70), max_square=89)
     torch.testing.assert_close(square.W.T @ square.W, wide.W.T @ wide.W, rtol=1e-3, atol=1e-3)
 
 

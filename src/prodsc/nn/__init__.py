@@ -1,9 +1,9 @@
-"""HEADS: encoders (mlp, conv) and the network of a pre-feature with two heads."""
+"""Encoders (mlp, conv), autoencoders, and the network: an encoder with two heads."""
 
 from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
 from prodsc.nn.encoders import ConvDecoder, ConvEncoder, initialise_autoencoder, mlp, reinit_dead_layers
 from prodsc.nn.network import Network, Whitening, build_seeded, head, identity_head
-from prodsc.nn.precision import PRECISIONS, gradient_scaler, used_dtype
+from prodsc.nn.precision import PRECISIONS, gradient_scaler, resolve_dtype
 
 __all__ = [
     "PRECISIONS",
@@ -22,5 +22,5 @@ __all__ = [
     "mlp_autoencoder",
     "reinit_dead_layers",
     "relu_layers",
-    "used_dtype",
+    "resolve_dtype",
 ]

@@ -1,4 +1,4 @@
-"""Perceptrons by their sizes, and an encoder with the decoder that mirrors it."""
+"""Autoencoders: an encoder, and the decoder that mirrors it."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,13 @@ from prodsc.types import Rows
 
 
 def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers from size to size with ReLU between them, none after the last."""
+    """Linear layers of the given sizes with ReLU between them, none after the last.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of columns of the input and after each layer.
+    """
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
@@ -21,21 +27,37 @@ def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
 
 
 class Autoencoder(nn.Module):
-    """X -> Z -> X_hat; Z has one flat row per row or image."""
+    """X -> Z -> X_hat; Z has one flat row per row or image.
+
+    Parameters
+    ----------
+    encoder, decoder : nn.Module
+        X -> Z and Z -> X_hat.
+    """
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module):
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
 
     def encode(self, X: Tensor) -> Rows:
+        """Z."""
         return self.encoder(X)
 
     def decode(self, Z: Rows) -> Tensor:
+        """X_hat."""
         return self.decoder(Z)
 
 
 def mlp_autoencoder(sizes: Sequence[int], generator: torch.Generator) -> Autoencoder:
-    """A perceptron through these sizes and back."""
+    """A multilayer perceptron of these sizes and its mirror.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        From the input to the code.
+    generator : torch.Generator
+        Source of the weights.
+    """
     return Autoencoder(
         build_seeded(lambda: relu_layers(sizes), generator),
         build_seeded(lambda: relu_layers([*sizes][::-1]), generator),
@@ -45,7 +67,17 @@ def mlp_autoencoder(sizes: Sequence[int], generator: torch.Generator) -> Autoenc
 def conv_autoencoder(
     sample: Tensor, channels: Sequence[int], kernel_sizes: Sequence[int], generator: torch.Generator
 ) -> Autoencoder:
-    """DSC-Net's: stride-2 convolutions and their mirror, started alive on `sample`."""
+    """DSC-Net's autoencoder: stride-2 convolutions and their mirror, initialised without dead layers.
+
+    Parameters
+    ----------
+    sample : Tensor of shape (n, channels, height, width)
+        Some images, on which no layer may be dead.
+    channels, kernel_sizes : sequence of int
+        Output channels and kernel size of each layer.
+    generator : torch.Generator
+        Source of the weights.
+    """
     if len(channels) != len(kernel_sizes):
         raise ParameterError(
             f"channels and kernel_sizes must have one entry per layer, got {len(channels)} and {len(kernel_sizes)}."

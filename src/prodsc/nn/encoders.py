@@ -1,4 +1,4 @@
-"""Pre-features: what turns a row or an image into the vector both heads read."""
+"""Encoders: from a row or an image to the vector of pre-features that both heads use; and their initialisation."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 
 def mlp(in_features: int, hidden_size: int) -> nn.Sequential:
-    """Linear - BatchNorm - ReLU - Linear - ReLU, the paper's pre-feature for feature matrices."""
+    """Linear - BatchNorm - ReLU - Linear - ReLU, the paper's encoder for feature matrices."""
     return nn.Sequential(
         nn.Linear(in_features, hidden_size),
         nn.BatchNorm1d(hidden_size),
@@ -19,7 +19,15 @@ def mlp(in_features: int, hidden_size: int) -> nn.Sequential:
 
 
 class ConvEncoder(nn.Module):
-    """Stride-2 convolutions with TensorFlow's SAME padding and ReLU, flattened: the encoder of DSC-Net."""
+    """Stride-2 convolutions with TensorFlow's SAME padding and ReLU, flattened: the encoder of DSC-Net.
+
+    Parameters
+    ----------
+    image_shape : tuple of int
+        Channels, height and width.
+    channels, kernel_sizes : sequence of int
+        Output channels and kernel size of each layer.
+    """
 
     def __init__(self, image_shape: tuple[int, int, int], channels: Sequence[int], kernel_sizes: Sequence[int]):
         super().__init__()
@@ -31,23 +39,31 @@ class ConvEncoder(nn.Module):
         )
 
     def maps(self, X: Tensor) -> Tensor:
+        """The feature maps of the last layer."""
         for convolution, kernel in zip(self.convolutions, self.kernel_sizes, strict=True):
             padded = same_pad(X, kernel).contiguous(memory_format=torch.channels_last)  # 1.6 times faster on a CPU
             X = F.relu(convolution(padded))
         return X
 
     def forward(self, X: Tensor) -> Tensor:
+        """One flat row per image."""
         return self.maps(X).flatten(1)
 
 
 class ConvDecoder(nn.Module):
-    """The mirror of ConvEncoder: transposed convolutions, cropped where the encoder had padded."""
+    """The mirror of ConvEncoder: transposed convolutions, cropped where the encoder pads.
+
+    Parameters
+    ----------
+    image_shape, channels, kernel_sizes
+        Those of the encoder.
+    """
 
     def __init__(self, image_shape: tuple[int, int, int], channels: Sequence[int], kernel_sizes: Sequence[int]):
         super().__init__()
         sizes = [image_shape[1:]]
         for _ in channels:
-            sizes.append((halved(sizes[-1][0]), halved(sizes[-1][1])))
+            sizes.append((half_size(sizes[-1][0]), half_size(sizes[-1][1])))
         self.start = (channels[-1], *sizes[-1])
         self.targets = sizes[-2::-1]
         self.kernel_sizes = tuple(kernel_sizes)[::-1]
@@ -58,6 +74,7 @@ class ConvDecoder(nn.Module):
         )
 
     def forward(self, H: Tensor) -> Tensor:
+        """Images from flat rows."""
         X = H.view(-1, *self.start)
         for convolution, target, kernel in zip(self.convolutions, self.targets, self.kernel_sizes, strict=True):
             (top, _), (left, _) = same_padding(target[0], kernel), same_padding(target[1], kernel)
@@ -67,39 +84,52 @@ class ConvDecoder(nn.Module):
         return X
 
 
-def halved(size: int) -> int:
+def half_size(size: int) -> int:
+    """Size of an image after a stride-2 convolution."""
     return (size + 1) // 2
 
 
 def same_padding(size: int, kernel: int) -> tuple[int, int]:
     """(before, after) so that a stride-2 convolution gives ceil(size / 2), the odd pixel after, as TensorFlow does."""
-    total = max((halved(size) - 1) * 2 + kernel - size, 0)
+    total = max((half_size(size) - 1) * 2 + kernel - size, 0)
     return total // 2, total - total // 2
 
 
 def same_pad(X: Tensor, kernel: int) -> Tensor:
+    """Images padded by `same_padding`."""
     height, width = X.shape[-2:]
     return F.pad(X, (*same_padding(width, kernel), *same_padding(height, kernel)))
 
 
 def reinit_dead_layers(
-    autoencoder: nn.Sequential, images: Tensor, generator: torch.Generator, most: int = 1000
+    autoencoder: nn.Sequential, images: Tensor, generator: torch.Generator, max_draws: int = 1000
 ) -> None:
-    """Draw the weights again while some layer gives zero for every image.
+    """Initialise an autoencoder again while some layer gives zero for every image.
 
-    With a handful of channels some draws start with a whole layer of dead ReLUs, and such an autoencoder never learns.
+    With few channels, some initialisations give a whole layer of dead ReLUs, and such an autoencoder never learns.
+
+    Parameters
+    ----------
+    autoencoder : nn.Sequential
+        Encoder and decoder; changed in place.
+    images : Tensor
+        A sample of the data.
+    generator : torch.Generator
+        Source of the weights.
+    max_draws : int, default=1000
+        Number of initialisations after which it gives up.
     """
-    quiet: list[bool] = []
+    dead: list[bool] = []
     hooks = [
-        part.register_forward_hook(lambda _, __, out: quiet.append(bool((out <= 0).all())))
+        part.register_forward_hook(lambda _, __, out: dead.append(bool((out <= 0).all())))
         for part in autoencoder.modules()
         if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d))
     ]
     with torch.no_grad():
-        for _ in range(most):
-            quiet.clear()
-            silent = bool((autoencoder(images) <= 0).all())  # the hooks see a border that is cropped
-            if not silent and not any(quiet):
+        for _ in range(max_draws):
+            dead.clear()
+            dead_output = bool((autoencoder(images) <= 0).all())  # the hooks also see a border that is cropped later
+            if not dead_output and not any(dead):
                 break
             initialise_autoencoder(autoencoder, generator)
     for hook in hooks:
@@ -107,7 +137,7 @@ def reinit_dead_layers(
 
 
 def initialise_autoencoder(module: nn.Module, generator: torch.Generator) -> None:
-    """Xavier's weights and zero biases, as DSC-Net starts, drawn from `generator`."""
+    """Xavier initialisation with zero biases, as DSC-Net uses, drawn from `generator`."""
     for part in module.modules():
         if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d)):
             nn.init.xavier_uniform_(part.weight, generator=generator)
@@ -116,7 +146,7 @@ def initialise_autoencoder(module: nn.Module, generator: torch.Generator) -> Non
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """PyTorch's default initialisation, but drawn from `generator`: the global random state is left alone."""
+    """PyTorch's default initialisation, drawn from `generator` instead of the global random state."""
     for part in module.modules():
         if isinstance(part, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
             nn.init.kaiming_uniform_(part.weight, a=5**0.5, generator=generator)

@@ -1,4 +1,4 @@
-"""A pre-feature and two heads: f gives z (the representation), h gives y (what the coefficients are made of)."""
+"""An encoder with two heads: f gives z, the representation; h gives y, from which the coefficients are computed."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,15 +7,28 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prodsc.nn.encoders import initialise
-from prodsc.nn.precision import products_in
-from prodsc.types import Embedding, Rows
-
-SQUARE_BELOW = 4096  # features; their square matrix of second moments fits, and so do all its eigenvectors
-SPARE, READINGS = 40, 6  # directions beyond those asked for, and times the rows are read, where it does not
+from prodsc.nn.precision import autocast_to
+from prodsc.types import Embedding, RowChunk, Rows
 
 
 class Network(nn.Module):
-    dtype = torch.float32  # of its products; what comes out is float32 whatever this is
+    """An encoder and two heads, and optionally a decoder for pre-training and a fixed whitening.
+
+    Parameters
+    ----------
+    encoder : nn.Module
+        X -> H, the pre-feature of both heads.
+    f : nn.Module
+        H -> Z, the representation.
+    h : nn.Module
+        H -> Y, from which the coefficients are computed.
+    decoder : nn.Module, optional
+        H -> X, for a phase of training on reconstruction.
+    whitening : Whitening, optional
+        Applied to H.
+    """
+
+    dtype = torch.float32  # of its products; outputs are always float32
 
     def __init__(
         self,
@@ -29,36 +42,43 @@ class Network(nn.Module):
         self.encoder, self.f, self.h, self.decoder, self.whitening = encoder, f, h, decoder, whitening
 
     def encode(self, X: Tensor) -> Rows:
-        with products_in(self.dtype, X.device):
+        """H, one row of pre-features per row or image of X."""
+        with autocast_to(self.dtype, X.device):
             H = self.encoder(X).flatten(1)
         return H if self.whitening is None else self.whitening(H.float())
 
     def reconstruct(self, X: Tensor) -> Tensor:
-        assert self.decoder is not None  # only a phase on reconstruction asks, and only with a decoder
-        with products_in(self.dtype, X.device):
+        """X as the decoder gives it back."""
+        assert self.decoder is not None  # only called in a phase of training on reconstruction
+        with autocast_to(self.dtype, X.device):
             return self.decoder(self.encoder(X).flatten(1)).float()
 
     def z(self, H: Rows) -> Embedding:
-        """Unit rows of the representation."""
-        with products_in(self.dtype, H.device):
+        """Z, the representation, as unit rows."""
+        with autocast_to(self.dtype, H.device):
             Z = self.f(H)
         return F.normalize(Z.float())
 
     def y(self, H: Rows) -> Embedding:
-        """Unit rows whose inner products give the coefficients."""
-        with products_in(self.dtype, H.device):
+        """Y, as unit rows; their inner products give the coefficients."""
+        with autocast_to(self.dtype, H.device):
             Y = self.h(H)
         return F.normalize(Y.float())
 
     def copy_z_to_y(self) -> None:
-        """After warm-up the coefficients start from the representation."""
+        """Copy the weights of head f to head h, so that Y = Z when warm-up ends."""
         self.h.load_state_dict(self.f.state_dict())
 
 
 class Whitening(nn.Module):
-    """h -> W h/|h|, a fixed map after which the coordinates are uncorrelated and of equal variance.
+    """h -> W h/|h|, a fixed map to coordinates that are uncorrelated and have equal variance.
 
-    Unit rows along these coordinates are where warm-up on the coding rate leads: all directions equally strong.
+    Warm-up on the coding rate leads to the same result: all directions equally strong.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        Number of columns before and after.
     """
 
     W: Tensor
@@ -68,32 +88,48 @@ class Whitening(nn.Module):
         self.register_buffer("W", torch.zeros(out_features, in_features))
 
     def forward(self, H: Rows) -> Embedding:
+        """Whitened rows."""
         return F.normalize(H) @ self.W.T
 
     @torch.no_grad()
-    def fit(self, parts: Callable[[], Iterable[Rows]]) -> None:
-        """W from the second moments of all rows, read a part at a time; directions without variance get nothing.
+    def fit(
+        self,
+        parts: Callable[[], Iterable[RowChunk]],
+        max_square: int = 4096,
+        n_extra: int = 40,
+        n_passes: int = 6,
+    ) -> None:
+        """Set W from the second moments of all rows; directions without variance get weight zero.
 
-        `parts` is called for each reading: one, or for features too wide for a square matrix of them a few, in which
-        a subspace somewhat larger than asked for is turned towards the strongest directions.
+        Parameters
+        ----------
+        parts : callable
+            Gives all rows, a part at a time; called once for each pass over the data.
+        max_square : int, default=4096
+            Up to this number of features, the matrix of second moments is computed and decomposed, in one pass. Beyond
+            it, the leading eigenvectors are found by subspace iteration.
+        n_extra : int, default=40
+            Dimensions of the iterated subspace beyond those of the output: more converge faster.
+        n_passes : int, default=6
+            Passes over the data of the subspace iteration.
         """
         d, width = self.W.shape
-        if width <= SQUARE_BELOW:
+        if width <= max_square:
             moments, n = self._moments(parts())
             values, vectors = torch.linalg.eigh(moments)
         else:
-            basis = torch.randn(width, d + SPARE, generator=torch.Generator().manual_seed(0)).to(self.W)
-            for _ in range(READINGS - 1):
+            basis = torch.randn(width, d + n_extra, generator=torch.Generator().manual_seed(0)).to(self.W)
+            for _ in range(n_passes - 1):
                 basis, _ = torch.linalg.qr(self._moments(parts(), basis)[0])
             moments, n = self._moments(parts(), basis)
-            values, turn = torch.linalg.eigh((basis.T @ moments).double())
-            vectors = basis.double() @ turn
+            values, rotation = torch.linalg.eigh((basis.T @ moments).double())
+            vectors = basis.double() @ rotation
         values, vectors = values[-d:], vectors[:, -d:]
         scale = torch.where(values > 1e-9 * values[-1], (n / (d * values.clamp_min(1e-30))).sqrt(), 0.0)
         self.W.copy_((vectors * scale).T)
 
-    def _moments(self, parts: Iterable[Rows], basis: Tensor | None = None) -> tuple[Tensor, int]:
-        """The second moments of unit rows, or what they make of a basis, and the number of rows."""
+    def _moments(self, parts: Iterable[RowChunk], basis: Tensor | None = None) -> tuple[Tensor, int]:
+        """The second moments of unit rows, or their product with a basis; and the number of rows."""
         total, n = torch.zeros((), dtype=torch.float64 if basis is None else basis.dtype, device=self.W.device), 0
         for H in parts:
             unit = F.normalize(H).to(total)
@@ -103,15 +139,15 @@ class Whitening(nn.Module):
 
 
 def identity_head(size: int) -> nn.Linear:
-    """A linear head that begins as the identity."""
-    made = nn.Linear(size, size, device="meta").to_empty(device="cpu")
-    nn.init.eye_(made.weight)
-    nn.init.zeros_(made.bias)
-    return made
+    """A linear head that is initialised to the identity."""
+    layer = nn.Linear(size, size, device="meta").to_empty(device="cpu")
+    nn.init.eye_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
 def head(in_features: int, out_features: int, hidden_size: int | None) -> nn.Module:
-    """Linear, or with one hidden ReLU layer (the paper's synthetic experiments)."""
+    """A linear head, or one with a hidden ReLU layer (in the paper's synthetic experiments)."""
     if hidden_size is None:
         return nn.Linear(in_features, out_features)
     return nn.Sequential(nn.Linear(in_features, hidden_size), nn.ReLU(), nn.Linear(hidden_size, out_features))
@@ -122,8 +158,23 @@ def build_seeded(
     generator: torch.Generator,
     draw: Callable[[nn.Module, torch.Generator], None] = initialise,
 ) -> nn.Module:
-    """The module that `make` describes, its weights drawn from `generator` alone."""
-    with torch.device("meta"):  # so that constructing it draws nothing from the global random state
+    """Build a module whose weights depend on `generator` only.
+
+    Parameters
+    ----------
+    make : callable
+        Constructs the module.
+    generator : torch.Generator
+        Source of randomness.
+    draw : callable, default=initialise
+        Initialises the weights from the generator.
+
+    Returns
+    -------
+    nn.Module
+        The module, on the CPU.
+    """
+    with torch.device("meta"):  # so that the constructor draws nothing from the global random state
         module = make()
     module.to_empty(device="cpu")
     draw(module, generator)

@@ -23,7 +23,7 @@ from prodsc.nn import (
     initialise_autoencoder,
     mlp,
     reinit_dead_layers,
-    used_dtype,
+    resolve_dtype,
 )
 from prodsc.pro_dsc.config import Config
 from prodsc.pro_dsc.constraints import Constraints
@@ -62,7 +62,7 @@ def build_network(config: Config, sample: Tensor, seed: int, device: torch.devic
             build_seeded(lambda: head(width, config.n_components, config.head_hidden_size), generator) for _ in "fh"
         )
         network = Network(encoder, f, h, decoder)
-    network.dtype = used_dtype(config.precision, device)
+    network.dtype = resolve_dtype(config.precision, device)
     return network
 
 
