@@ -12,7 +12,7 @@ import numpy as np
 from prodsc.bench.trials import Measured, Trial
 from prodsc.core import metrics
 from prodsc.estimators.base import Clusterer
-from prodsc.estimators.capabilities import Capability, can
+from prodsc.estimators.capabilities import Capability, can, method_of
 from prodsc.random import sorted_subset
 from prodsc.registry import make
 from prodsc.sources.door import open_source
@@ -84,7 +84,7 @@ def fit_trial(trial: Trial, checkpoint: Path, callbacks: Sequence[Callback] = ()
             X_test, y_test, labels = X, y, model.labels_
         else:
             X_test, y_test = suitable_rows(model, test.X), test.y
-            labels = model.predict(X_test)
+            labels = method_of(model, Capability.PREDICT)(X_test)
     return ScoredFit(model, X, y, X_test, y_test, labels, seconds, [*notes, *(str(w.message) for w in caught)])
 
 
