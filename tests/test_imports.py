@@ -126,7 +126,7 @@ def test_an_estimator_needs_no_extra():
 import numpy as np
 from prodsc import PRODSC, load, make
 X = np.random.default_rng(0).standard_normal((60, 5))
-small = dict(hidden_size=8, n_components=4, epochs=2, warmup_steps=2, n_init=1, device="cpu", verbose=1)
+small = dict(n_components=4, epochs=2, device="cpu", verbose=1)
 model = PRODSC(2, **small).fit(X)
 import tempfile
 with tempfile.TemporaryDirectory() as folder:
