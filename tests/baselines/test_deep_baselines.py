@@ -124,3 +124,12 @@ def test_shows_progress(name, blobs, capsys):
     model = new(name, verbose=1).fit(blobs[0][:40])
     last = model.history_["phase"][-1], model.history_["step"][-1]
     assert "{0} {1}/{1}".format(*last) in capsys.readouterr().err
+
+
+@each
+def test_an_interrupted_fit_leaves_no_trace(name, blobs):
+    model = new(name)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(blobs[0], callbacks=[StopAt()])
+    assert vars(model) == before
