@@ -2,10 +2,10 @@
 
 import numpy as np
 from sklearn.metrics import silhouette_score
-from sklearn.neighbors import NearestNeighbors
 
 from prodsc.bench.trials import Outcome
 from prodsc.core import metrics
+from prodsc.core.graph import neighbour_index
 from prodsc.random import sorted_subset
 
 BY_NEIGHBOURS = "neighbours that agree beyond chance, without labels"
@@ -56,7 +56,7 @@ class LabelFreeScorer:
         norms = np.linalg.norm(flat, axis=1, keepdims=True)
         self.points = flat / np.where(norms > 0, norms, 1.0)
         k = min(n_neighbors, len(self.points) - 1)
-        self.neighbours = NearestNeighbors(n_neighbors=k).fit(self.points).kneighbors(return_distance=False)
+        self.neighbours = neighbour_index(self.points, k).kneighbors(return_distance=False)
 
     def neighbour_agreement(self, labels: np.ndarray) -> float:
         """How often a row and its neighbours share a label, beyond chance, in percent."""

@@ -165,6 +165,7 @@ def find_eta(Y: Rows, share: float) -> float:
     share : float
         Perplexity of the coefficients, as a share of n.
     """
+    # Not `brentq`: its result differs in the sixth digit, which is enough to change the labels of small image sets.
     low, high = 1e-3, 1.0  # the range in which the row softmax goes from one row to all of them
     step = -(-len(Y) // 1024)  # perplexity is estimated from about a thousand rows
     for _ in range(20):

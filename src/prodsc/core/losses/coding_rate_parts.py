@@ -14,7 +14,7 @@ def coding_rate_parts(Z: Rows, Pi: Square, eps: float) -> Scalar:
     ----------
     Z : Tensor of shape (n, d)
         Representation, one point per row.
-    Pi : Tensor of shape (n, k)
+    Pi : Tensor of shape (n, n)
         Memberships; column j is one part.
     eps : float
         Precision of the code.
