@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one: a temporary name beside the target, then a rename."""
+"""Reading and writing files. A file is written under another name and then renamed, so no reader sees half of it."""
 
 import hashlib
 import json
@@ -18,7 +18,23 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path to write to; rename it to `path` when the block succeeds, remove it when it fails."""
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Yields
+    ------
+    Path
+        A temporary file to write to. It is renamed to `path` if the block succeeds and removed if it fails.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
     path = Path(path)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
@@ -28,7 +44,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        os.chmod(part, 0o666 & ~umask())  # mkstemp makes files private; a result is as readable as any other file
+        os.chmod(part, 0o666 & ~umask())  # mkstemp makes files private
         with part.open("rb") as file:
             os.fsync(file.fileno())  # so that a power cut after the rename cannot leave an empty file
         os.replace(part, path)
@@ -40,7 +56,23 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Give a folder beside `path` to fill; it takes `path`'s place when the block succeeds, and goes when it fails."""
+    """Write a folder whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder; an existing one is replaced.
+
+    Yields
+    ------
+    Path
+        A temporary folder to fill. It is renamed to `path` if the block succeeds and removed if it fails.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be written.
+    """
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,20 +96,38 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in UTF-8."""
     with atomic(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | Path, value: Any) -> None:
+    """Write a JSON file; NaN is refused."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json(path: str | Path) -> Any:
+    """The content of a JSON file."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def write_tensors(path: str | Path, tensors: "dict[str, Tensor]", metadata: dict[str, str] | None = None) -> str:
-    """Write a safetensors file; returns its sha256."""
+    """Write a safetensors file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    tensors : dict of str to Tensor
+        What to write.
+    metadata : dict of str to str, optional
+        Text to store beside the tensors.
+
+    Returns
+    -------
+    str
+        The sha256 of the file.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -115,15 +165,18 @@ def read_tensors(path: str | Path) -> "tuple[dict[str, str], dict[str, Tensor]]"
 
 
 def sha256(path: Path) -> str:
+    """The sha256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unwritable(path: Path, error: OSError) -> OutputError:
+    """The error to raise when the system refuses to write a file."""
     return OutputError(f"cannot write {path}: {error.strerror or error}. Free space or choose another place.")
 
 
 def umask() -> int:
+    """The permissions that this process withholds from new files."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

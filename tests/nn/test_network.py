@@ -1,3 +1,4 @@
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -119,3 +120,9 @@ def test_an_autoencoder_starts_alive():
         after += dead(parts) > 0
     assert before > 0
     assert after == 0
+
+
+def test_a_wrong_shape_fails_in_the_tests():
+    """conftest.py installs the check; without it, z would take a vector of one row."""
+    with pytest.raises(jaxtyping.TypeCheckError, match="parameter 'H'"):
+        network().z(torch.rand(7))

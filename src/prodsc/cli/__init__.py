@@ -24,7 +24,7 @@ COMMANDS = {
     "predict": "Label the rows of FILE with the model in RUN: row, label, confidence, outlier score.",
     "diagnose": "Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE.",
     "k": "Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.",
-    "recipes": "List the recipes, or show one whole.",
+    "recipes": "List the recipes, or show one of them.",
     "data": "Named data sets: which there are, where they are, how to get them.",
     "extract": "Encode IMAGES or TEXTS with a pre-trained encoder, one row of features each.",
     "compare": "Compare methods on FILE (or a set of `prodsc data list`): mean and std over seeds, failures shown.",

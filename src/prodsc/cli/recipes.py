@@ -8,7 +8,7 @@ from prodsc.runs.recipes import load_recipe, names
 @click.command()
 @click.argument("name", required=False)
 def recipes(name: str | None) -> None:
-    """List the recipes, or show one whole."""
+    """List the recipes, or show one of them."""
     if name is None:
         width = max(map(len, names()))
         for each in names():
