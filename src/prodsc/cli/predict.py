@@ -33,7 +33,7 @@ def predict(run: Path, file: str, out: Path | None, labels: str | None, overwrit
     with progress_bar("convert") as progress:
         data = open_source(file, labels=labels, progress=progress)
     predicted = np.empty(len(data.X) if data.y is not None else 0, np.int64)
-    parts = _collected(model.labelled(data.X), predicted)
+    parts = _collected(model.labelled(data), predicted)
     if not ranks.first():
         for _ in parts:  # all ranks label, the first one writes
             pass

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -30,7 +31,9 @@ from prodsc.estimators.parameters import (
 )
 from prodsc.estimators.sklearn_types import BaseEstimator, ClusterMixin
 from prodsc.sources.checks import Summary, check_values
-from prodsc.sources.rows import RowReader, as_array, check_shape
+from prodsc.sources.door import open_source
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_names
+from prodsc.sources.source import Source
 from prodsc.training import Callback
 
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
@@ -219,7 +222,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         require_capability(self, Capability.PREDICT, "predict")
         array = as_array(X, columns=self._column_names())
         for start in range(0, len(array), ROWS_AT_ONCE):
-            part = array[start : start + ROWS_AT_ONCE]
+            part = Source("X", array[start : start + ROWS_AT_ONCE], columns=self._column_names())
             if can(self, Capability.PROBABILITIES):
                 proba = method_of(self, Capability.PROBABILITIES)(part)
                 yield proba.argmax(1), proba.max(1)
@@ -294,14 +297,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _check_rows(self, X: Any, learn: bool, strict: bool = False) -> Any:
         """X as an array of finite numbers of the right shape; `learn` also takes over its columns and scale."""
-        array = as_array(X)
+        X = open_source(X) if isinstance(X, (str, PathLike)) else X
+        is_frame = hasattr(X, "columns") and not isinstance(X, Source)
+        array = as_array(X, columns=None if learn or is_frame else self._column_names())
         check_shape(array, self._takes_images(array))
-        try:
-            flat = np.broadcast_to(np.float32(), (len(array), int(np.prod(array.shape[1:]))))  # the shape of X
-            names = X if hasattr(X, "columns") else flat
-            validate_data(self, names, reset=learn, skip_check_array=True)
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        self._check_columns(X, array, learn, is_frame)
         least = 2 if isinstance(self.n_clusters, str) else max(2, self.n_clusters)
         if learn and len(array) < least:
             raise InputError(
@@ -316,6 +316,24 @@ class Clusterer(ClusterMixin, BaseEstimator):
         elif (tuple(array.shape[1:]) if array.ndim > 2 else None) != self.image_shape_:
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array
+
+    def _check_columns(self, X: Any, array: Any, learn: bool, is_frame: bool) -> None:
+        """Number and names of the columns: those of a file are matched by name, those of a frame must also be in the
+        order of the fit, as in all of scikit-learn, and an array has no names to check."""
+        n_features = int(np.prod(array.shape[1:]))
+        if learn or is_frame:
+            shape_only = np.broadcast_to(np.float32(), (len(array), n_features))
+            try:
+                validate_data(self, X if is_frame else shape_only, reset=learn, skip_check_array=True)
+            except ValueError as error:
+                raise InputError(str(error)) from error
+        elif n_features != self.n_features_in_:
+            name = type(self).__name__
+            raise InputError(
+                f"X has {n_features} features, but {name} is expecting {self.n_features_in_} features as input."
+            )
+        if learn and not is_frame and array.ndim == 2 and (names := column_names(X)) is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _report_zero_rows(self, summary: Summary, strict: bool) -> None:
         """Rows of zeros cannot have unit length: an error where `strict`, else (as scikit-learn asks) a warning."""

@@ -122,12 +122,12 @@ def run(
     data = replace(data, X=as_array(data.X))  # one object for all passes over the rows, so that files are read once
     model = PRODSC.from_flat(**request.parameters)
     known = request.known(data)
-    model.check(data.X, **known)  # before anything is written
+    model.check(data, **known)  # before anything is written
     if ranks.first() and (not (request.out / REQUEST).exists() or (request.out / RESULT).exists()):
         request.start()
     ranks.wait()
     try:
-        model.fit(data.X, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
+        model.fit(data, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
         if not ranks.first():
             return None
         result = write_results(request, data, model, began)
