@@ -47,7 +47,18 @@ METHODS: dict[str, type[Clusterer]] = {
 
 
 def method(name: str) -> type[Clusterer]:
-    """The class behind a name."""
+    """Find a method by its name on the command line.
+
+    Parameters
+    ----------
+    name : str
+        For example "pro-dsc" or "k-means".
+
+    Returns
+    -------
+    type
+        The class of the estimator.
+    """
     if name not in METHODS:
         raise ParameterError(
             f"there is no method '{name}'{did_you_mean(name, list(METHODS)) or '.'} Known: {', '.join(METHODS)}."
@@ -56,7 +67,20 @@ def method(name: str) -> type[Clusterer]:
 
 
 def make(name: str, **parameters: Any) -> Clusterer:
-    """An estimator by name: make("pro-dsc", n_clusters=10)."""
+    """Make an estimator by the name of its method: `make("pro-dsc", n_clusters=10, beta=100)`.
+
+    Parameters
+    ----------
+    name : str
+        For example "pro-dsc" or "k-means".
+    **parameters
+        Parameters by their flat names.
+
+    Returns
+    -------
+    Clusterer
+        The estimator, not fitted.
+    """
     known = [parameter.name for parameter in parameters_of(method(name))]
     parameters = current_names(parameters, name)
     for word in parameters:
@@ -68,7 +92,20 @@ def make(name: str, **parameters: Any) -> Clusterer:
 
 
 def load(path: str | Path, *, encoder: nn.Module | None = None) -> Any:
-    """The model saved in a folder, whatever estimator it is."""
+    """Read a saved model of any method.
+
+    Parameters
+    ----------
+    path : path
+        The folder that `save` wrote.
+    encoder : torch.nn.Module or None
+        The encoder of your own that the model was fitted with, if it was.
+
+    Returns
+    -------
+    Clusterer
+        The fitted estimator.
+    """
     name = read_about(Path(path))["estimator"]
     classes = {method.__name__: method for method in METHODS.values()}
     if name not in classes:

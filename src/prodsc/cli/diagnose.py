@@ -25,7 +25,7 @@ def diagnose(run: Path, file: str) -> None:
     console = Console()
     table = Table("number", "value", "expected", "why", box=None, pad_edge=False)
     for finding in diagnosis.findings:
-        table.add_row(finding.name, f"{finding.value:.4g}", finding.expected, finding.why)
+        table.add_row(finding.name, f"{finding.value:.4g}", finding.expected, finding.meaning)
     console.print(f"[bold {COLOURS[diagnosis.verdict]}]{diagnosis.verdict}[/]\n")
     console.print(table)
     console.print(f"\n{diagnosis.advice}")

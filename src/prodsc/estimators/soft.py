@@ -1,4 +1,4 @@
-"""What methods share whose network gives every row a probability for every cluster."""
+"""Base of the methods whose network gives each row a probability for each cluster."""
 
 from typing import Any
 
@@ -26,16 +26,36 @@ class SoftClusterer(DeepClusterer):
         raise NotImplementedError
 
     def _finish(self, training: Training, rows: RowReader) -> None:
-        found = self._all_probabilities(rows).argmax(1).cpu().numpy()
-        order, self.labels_ = largest_first(found, self.n_clusters_)
+        labels = self._all_probabilities(rows).argmax(1).cpu().numpy()
+        order, self.labels_ = largest_first(labels, self.n_clusters_)
         self.order_ = order.tolist()
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable cluster of each row."""
+        """The most probable cluster of each row.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
         return self.predict_proba(X).argmax(1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """n x k: the probability of each cluster for each row."""
+        """The probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n_clusters)
+        """
         return self._all_probabilities(self._new_rows(X))[:, self.order_].cpu().numpy()
 
     def _all_probabilities(self, rows: RowReader) -> Tensor:

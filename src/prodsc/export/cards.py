@@ -111,7 +111,7 @@ def _sound(model: Any, array: np.ndarray) -> str:
     if not can(model, Capability.DIAGNOSE):
         return f"Not measured: `diagnose` is for PRO-DSC and SEDSC, and this is {type(model).__name__}."
     found = diagnose(model, array)
-    rows = [(f.name, f"{f.value:.4g}", f.expected, f.why) for f in found.findings]
+    rows = [(f.name, f"{f.value:.4g}", f.expected, f.meaning) for f in found.findings]
     plain = [[re.sub(r"([|<*_])", r"\\\1", cell) for cell in row] for row in rows]
     return f"**{found.verdict}**. {found.advice}\n\n{_table(('measured', 'value', 'expected', 'what it is'), plain)}"
 

@@ -20,14 +20,18 @@ COMES_BACK = 2.0  # times the lowest rank of training: a dip that is over, if th
 
 @dataclass(frozen=True)
 class Finding:
+    """One number, what it should be, and what it means."""
+
     name: str
     value: float
     expected: str
-    why: str
+    meaning: str
 
 
 @dataclass(frozen=True)
 class Diagnosis:
+    """What `diagnose` measured."""
+
     verdict: Verdict
     advice: str
     findings: list[Finding]
@@ -39,12 +43,27 @@ class Diagnosis:
     nu: float | None
 
     def __str__(self) -> str:
-        numbers = "\n".join(f"  {f.name}: {f.value:.4g} (expected {f.expected}; {f.why})" for f in self.findings)
+        numbers = "\n".join(f"  {f.name}: {f.value:.4g} (expected {f.expected}; {f.meaning})" for f in self.findings)
         return f"{self.verdict}\n{numbers}\n{self.advice}"
 
 
 def diagnose(model: PRODSC, X: Any) -> Diagnosis:
-    """Measure the model on as many rows of X as a training batch had, the setting the theorems speak of."""
+    """Say whether the representation of a fitted model has collapsed.
+
+    Measures as many rows of X as a training batch had, the setting of the theorems.
+
+    Parameters
+    ----------
+    model : PRODSC
+        A fitted model.
+    X : array, tensor, frame, memory map or path
+        Rows, usually those of the fit.
+
+    Returns
+    -------
+    Diagnosis
+        The verdict, the numbers behind it and one sentence of advice.
+    """
     require_capability(model, Capability.DIAGNOSE, "diagnose")
     array = as_array(X)
     n = min(len(array), model.config_.batch_size)

@@ -1,4 +1,4 @@
-"""The number of clusters of any input: a sample of rows as a fit would see them, and the curve of `graph.number`."""
+"""The number of clusters of any input, from a sample of its rows as a fit sees them."""
 
 from typing import Any
 
@@ -14,8 +14,6 @@ from prodsc.random import sorted_subset
 from prodsc.sources.checks import check_values
 from prodsc.sources.rows import RowReader, as_array, check_shape
 
-SAMPLE = 5000  # rows looked at, unless the largest candidate needs more
-
 
 def estimate_k(
     X: Any,
@@ -26,9 +24,27 @@ def estimate_k(
     random_state: int = 0,
     watch: ProgressFunction = lambda done, total: None,
 ) -> KCurve:
-    """How many clusters do the rows of X have? `k` of the result is the best number, `clear` whether it is an answer.
+    """Estimate the number of clusters without fitting a model.
 
-    X: an array, tensor, frame, memory map or path. Of many rows a random sample is looked at.
+    Parameters
+    ----------
+    X : array, tensor, frame, memory map, path or name of a data set
+        The rows. Of many rows a random sample is used.
+    at_least : int
+        Smallest number to consider.
+    at_most : int or None
+        Largest number to consider (None: 250, or one cluster per 8 rows).
+    scaling : str
+        How rows are scaled, as in PRODSC.
+    random_state : int
+        Seed of the random halves that are compared.
+    watch : function
+        Called with the work done and the work in total.
+
+    Returns
+    -------
+    KCurve
+        `k` is the best number, `clear` whether it is a clear answer.
     """
     if at_least < 2 or (at_most is not None and at_most <= at_least):
         raise ParameterError(f"at_least must be 2 or more and at_most above it, got {at_least} and {at_most}.")
@@ -47,7 +63,9 @@ def k_of_rows(
     at_most: int | None = None,
     seed: int = 0,
     watch: ProgressFunction = lambda done, total: None,
+    sample_size: int = 5000,
 ) -> KCurve:
+    """`estimate_k` of rows that are scaled already; `sample_size` rows are used, more if `at_most` needs them."""
     n, least, per_cluster = len(rows), OPTIONS.min_rows, OPTIONS.min_rows_per_cluster
     if n < least:
         raise InputError(f"X has {n} rows; to estimate n_clusters takes at least {least}. Give a number instead.")
@@ -56,9 +74,9 @@ def k_of_rows(
             f"at_least={at_least} clusters of {n} rows leave fewer than {per_cluster} to a cluster, too few to tell. "
             "Ask for fewer clusters."
         )
-    return k_curve(_sampled(rows, max(SAMPLE, 2 * per_cluster * (at_most or 0))), at_least, at_most, seed, watch)
+    return k_curve(_sampled(rows, max(sample_size, 2 * per_cluster * (at_most or 0))), at_least, at_most, seed, watch)
 
 
 def _sampled(rows: RowReader, most: int) -> Tensor:
-    """A fixed random sample, so that the answer is a fact about the data and not about a seed."""
+    """A fixed random sample, so that the answer does not depend on a seed."""
     return torch.cat([chunk.flatten(1) for chunk in rows.chunks(sorted_subset(len(rows), most))])

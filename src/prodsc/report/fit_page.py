@@ -177,7 +177,7 @@ def _sound(model: "PRODSC", found: Diagnosis, X: np.ndarray, Z: np.ndarray, show
     table = PageTable(
         "The numbers behind the verdict",
         ["measured", "value", "expected", "what it is"],
-        [[f.name, f"{f.value:.4g}", f.expected, f.why] for f in found.findings],
+        [[f.name, f"{f.value:.4g}", f.expected, f.meaning] for f in found.findings],
     )
     lead = "Labels are worth only as much as the representation they come from. This is what 'prodsc diagnose' says."
     return PageSection("sound", "Is it sound?", lead, [component("verdict", found), table, *pictures])
