@@ -5,8 +5,12 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_fit import QUICK, labels_in, prodsc, sentence
+
+from prodsc import PRODSC
+from prodsc.sources.door import open_source
 
 
 @pytest.fixture(scope="module")
@@ -53,38 +57,79 @@ def test_a_data_set_of_one_file_is_fitted_by_its_name(tmp_path, monkeypatch, blo
     assert exported.returncode == 0, exported.stderr
 
 
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
 @pytest.fixture(scope="module")
-def named_columns(tmp_path_factory):
-    """A table of three clear groups with named columns, and a run fitted on it."""
-    folder = tmp_path_factory.mktemp("table")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 4)) + 9 * np.eye(4)[np.repeat([0, 1, 2], 30)]
-    names = ["age", "height", "weight", "income"]
-    write_table(folder / "t.csv", names, X)
-    done = prodsc("fit", folder / "t.csv", "-k", 3, "--out", folder / "run", *QUICK)
+def table(blobs):
+    return pd.DataFrame(blobs[0].astype(np.float32), columns=[f"c{j}" for j in range(12)])
+
+
+@pytest.fixture(scope="module")
+def table_run(tmp_path_factory, table, blobs):
+    """The folder of a fit from a .csv file with a column of labels."""
+    folder = tmp_path_factory.mktemp("tables")
+    table.assign(kind=np.array(["a", "b", "c"])[blobs[1]]).to_csv(folder / "rows.csv", index=False)
+    done = prodsc("fit", folder / "rows.csv", "--labels", "kind", "-k", 3, "--out", folder / "run", *QUICK)
     assert done.returncode == 0, done.stderr
-    return folder, names, X
+    return folder / "run"
 
 
-def write_table(path, names, X):
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([names, *X.tolist()])
+def written(frame, path):
+    frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_csv(path, index=False)
+    return path
 
 
-def test_columns_are_matched_by_name(named_columns):
-    folder, names, X = named_columns
-    assert json.loads((folder / "run" / "model.json").read_text())["feature_names_in"] == names
-    write_table(folder / "turned.csv", names[::-1], X[:, ::-1])
-    done = prodsc("predict", folder / "run", folder / "turned.csv")
+def test_a_fit_from_a_table_keeps_the_names_of_its_columns(table_run, table):
+    assert json.loads((table_run / "model.json").read_text())["feature_names_in"] == list(table.columns)
+    assert PRODSC.load(table_run).feature_names_in_.tolist() == list(table.columns)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_in_another_order_get_the_same_labels(suffix, table_run, table, tmp_path):
+    straight = written(table, tmp_path / f"straight{suffix}")
+    turned = written(table[list(table.columns)[::-1]], tmp_path / f"turned{suffix}")
+    for path in (straight, turned):
+        done = prodsc("predict", table_run, path, "-o", tmp_path / f"{path.stem}.labels.csv")
+        assert done.returncode == 0, done.stderr
+        assert labels_in(tmp_path / f"{path.stem}.labels.csv") == labels_in(table_run / "labels.csv")
+    model = PRODSC.load(table_run)
+    for X in (
+        turned,
+        str(turned),
+        open_source(turned),
+        pd.read_csv(turned) if suffix == ".csv" else table.iloc[:, ::-1],
+    ):
+        np.testing.assert_array_equal(model.predict(X), labels_in(table_run / "labels.csv"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.drop(columns="c3"), "but it lacks c3; rename or add"),
+        (lambda t: t.rename(columns={"c3": "z"}), "but it lacks c3 and also has z; rename or add"),
+        (lambda t: t.assign(z=1.0), "but it also has z; drop the columns (or name the one that holds labels)"),
+    ],
+    ids=["missing", "renamed", "additional"],
+)
+def test_a_wrong_column_is_one_sentence(change, words, table_run, table, tmp_path):
+    changed = change(table)
+    said = sentence(prodsc("predict", table_run, written(changed, tmp_path / "new.csv")))
+    assert "the 12 columns that the model was fitted on" in said
+    assert words in said
+    with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
+        PRODSC.load(table_run).predict(changed)
+
+
+def test_diagnose_matches_columns_by_name_too(table_run, table, tmp_path):
+    straight = prodsc("diagnose", table_run, written(table, tmp_path / "straight.csv"))
+    turned = prodsc("diagnose", table_run, written(table.iloc[:, ::-1], tmp_path / "turned.csv"))
+    assert straight.returncode == turned.returncode == 0, turned.stderr
+    assert straight.stdout == turned.stdout
+
+
+def test_rows_without_names_are_taken_in_their_order(table_run, table, tmp_path):
+    np.save(tmp_path / "rows.npy", table.to_numpy())
+    done = prodsc("predict", table_run, tmp_path / "rows.npy", "-o", tmp_path / "labels.csv")
     assert done.returncode == 0, done.stderr
-    labels = [int(row["label"]) for row in csv.DictReader(io.StringIO(done.stdout))]
-    assert labels == labels_in(folder / "run" / "labels.csv")
-
-
-def test_a_column_that_is_missing_is_one_sentence(named_columns):
-    folder, names, X = named_columns
-    write_table(folder / "other.csv", [*names[:3], "wages"], X)
-    said = sentence(prodsc("predict", folder / "run", folder / "other.csv"))
-    assert "must have the 4 columns that the model was fitted on" in said
-    assert "income" in said
-    assert "wages" in said
+    assert labels_in(tmp_path / "labels.csv") == labels_in(table_run / "labels.csv")

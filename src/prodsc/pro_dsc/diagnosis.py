@@ -65,7 +65,7 @@ def diagnose(model: PRODSC, X: Any) -> Diagnosis:
         The verdict, the numbers behind it and one sentence of advice.
     """
     require_capability(model, Capability.DIAGNOSE, "diagnose")
-    array = as_array(X)
+    array = as_array(X, columns=getattr(model, "feature_names_in_", None))
     n = min(len(array), model.config_.batch_size)
     rows = sorted_subset(len(array), n)
     some = np.asarray(array[rows])
