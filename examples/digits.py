@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table as Screen
+from rich.table import Table
 from sklearn.datasets import load_digits
 
 from prodsc import PRODSC, make, metrics
 from prodsc.report.fit_page import write_fit_page
 from prodsc.report.looks import Looks, pictures
-from prodsc.report.page import Table
+from prodsc.report.page import PageTable
 
 SEEDS = range(3)
 OUT = Path("demo")
@@ -40,7 +40,7 @@ def main() -> None:
         rows.append([title, *(f"{mean:.3f} ± {std:.3f}" for mean, std in spread), f"{np.mean(seconds):.1f}"])
     columns = ["method", *SCORES, "seconds"]
     caption = f"mean ± std over {len(SEEDS)} seeds; labels used only to score"
-    screen = Screen(*columns, title=f"\n{caption}", title_justify="left")
+    screen = Table(*columns, title=f"\n{caption}", title_justify="left")
     for row in rows:
         screen.add_row(*row)
     console.print(screen)
@@ -59,7 +59,7 @@ def main() -> None:
         facts={"data": "scikit-learn digits", "rows": f"{len(X):,}", "columns": str(X.shape[1]), "clusters": "10"},
         looks=Looks(image=pictures(X, (8, 8))),
         y=y,
-        tables=[Table(f"Methods compared, {caption}", columns, rows)],
+        tables=[PageTable(f"Methods compared, {caption}", columns, rows)],
     )
     console.print(f"\nreport: {page.resolve()}")
 

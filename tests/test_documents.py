@@ -71,6 +71,18 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
         exec(compile(block, "README.md", "exec"), names)
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.py")), ids=document_id)
+def test_examples_use_names_that_exist(path):
+    """Imports resolve and calls of our functions have only known keywords; running one takes a minute (`make demo`)."""
+    names = runpy.run_path(str(path), run_name="not main")
+    for call in [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]:
+        function = names.get(call.func.id) if isinstance(call.func, ast.Name) else None
+        if getattr(function, "__module__", "").startswith("prodsc."):
+            known = inspect.signature(function).parameters
+            takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+            assert takes_any or {word.arg for word in call.keywords} <= set(known), function.__name__
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
