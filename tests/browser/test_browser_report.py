@@ -9,12 +9,12 @@ from system_chromium import Heard, chromium, drag, find_browser, open_page, wait
 
 from conftest import SMALL
 from prodsc import PRODSC
-from prodsc.report.clusters import cards
+from prodsc.report.clusters import cluster_cards
 from prodsc.report.fit_page import OtherFit, _clusters, _map, write_fit_page
 from prodsc.report.layout import Layout
-from prodsc.report.looks import Looks
-from prodsc.report.map_data import Shown, map_data
+from prodsc.report.map_data import PageRows, map_data
 from prodsc.report.page import write_page
+from prodsc.report.previews import RowPreviews
 
 EVIL = """<img src=x onerror="hit=1"></script><script>hit=2</script>'"&amp;<b>"""
 
@@ -42,10 +42,10 @@ def mapped(tmp_path_factory):
             places = 10 * np.stack([np.cos(angle), np.sin(angle)], 1) + rng.standard_normal((n, 2))
             Z = np.eye(k, 12)[labels].astype(np.float32) + 0.1 * rng.standard_normal((n, 12)).astype(np.float32)
             sizes = np.bincount(labels, minlength=k).tolist()
-            looks = Looks(image=lambda i: Image.new("L", (8, 8), i % 256))
+            previews = RowPreviews(image=lambda i: Image.new("L", (8, 8), i % 256))
             sure, second = rng.random(n), (labels + 1) % k
-            shown = Shown(np.arange(n), places, labels, sure, second, sizes, looks)
-            made = cards(Z, labels, sure, second, sizes)
+            shown = PageRows(np.arange(n), places, labels, sure, second, sizes, previews)
+            made = cluster_cards(Z, labels, sure, second, sizes)
             data, notes = map_data(shown, [row for card in made for row in card.rows()])
             sections = [_map(shown, Layout(places, n), n, notes), _clusters(shown, made)]
             write_page(path, title=f"{n} rows", facts={"rows": f"{n:,}"}, sections=sections, data=data)
@@ -60,7 +60,7 @@ def whole(tmp_path_factory, blobs):
     X, y = blobs
     model = PRODSC.from_flat(3, **SMALL).fit(X)
     n = len(X)
-    looks = Looks(
+    previews = RowPreviews(
         ids=[f"{EVIL}{i}" for i in range(n)],
         image=lambda i: Image.new("RGB", (20, 10), (i, 0, 0)),
         texts=[f"{EVIL} text {i}" for i in range(n)],
@@ -72,7 +72,7 @@ def whole(tmp_path_factory, blobs):
     }  # fmt: skip
     path = tmp_path_factory.mktemp("whole") / "<b>report's page.html"
     write_fit_page(
-        path, EVIL, model, X, model.predict_proba(X), facts={EVIL: EVIL}, looks=looks, y=np.roll(y, 2),
+        path, EVIL, model, X, model.predict_proba(X), facts={EVIL: EVIL}, previews=previews, y=np.roll(y, 2),
         classes=[EVIL, "b", "c"], columns=[EVIL] * 12, made=made, other=OtherFit(EVIL, np.roll(model.labels_, 1)),
     )  # fmt: skip
     return path
@@ -328,10 +328,10 @@ def test_the_work_before_the_first_paint_is_bounded(browser, mapped):
 def test_shapes_tell_many_clusters_apart(browser, mapped):
     """Colours repeat after 20 clusters; colour and shape together do not within 100."""
     page = open_page(browser, mapped(10_000, 100), width=1300, height=1000)
-    looks = page.evaluate(
+    previews = page.evaluate(
         "[...document.querySelectorAll('#legend path')].map((p) => p.getAttribute('d') + p.getAttribute('fill'))"
     )
-    assert len(looks) == len(set(looks)) == 100
+    assert len(previews) == len(set(previews)) == 100
     page.close()
 
 

@@ -306,7 +306,7 @@ def test_a_stopped_run_goes_on_to_the_same_labels(how, data, uninterrupted, tmp_
     assert "Traceback" not in said
     if how != signal.SIGKILL:
         assert stopped.returncode == 130
-        assert f"go on with: prodsc fit --resume {run}" in said
+        assert f"continue with: prodsc fit --resume {run}" in said
     assert not (run / "result.json").exists()
     assert "--resume" in sentence(prodsc("fit", data / "data.npz", "-k", 3, "--out", run, *LONG))  # not overwritten
     done = prodsc("fit", "--resume", run)

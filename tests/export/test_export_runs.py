@@ -164,9 +164,9 @@ def test_the_card_says_what_a_reader_needs(run, past, tmp_path):
 def test_the_card_says_when_labels_are_not_exact(tmp_path, blobs):
     few = {"hidden_size": 16, "n_components": 8, "epochs": 2}
     model = PRODSC.from_flat(3, max_landmarks=75, **few).fit(blobs[0])
-    assert "each of the 150 rows is to 75 of them" in export.card(tmp_path / "m.md", model, blobs[0]).read_text()
+    assert "affinities of all 150 rows with 75 of them" in export.card(tmp_path / "m.md", model, blobs[0]).read_text()
     exact = PRODSC.from_flat(3, **few).fit(blobs[0])
-    assert "Labels rest on" not in export.card(tmp_path / "e.md", exact, blobs[0]).read_text()
+    assert "Labels use the affinities" not in export.card(tmp_path / "e.md", exact, blobs[0]).read_text()
 
 
 def test_the_card_of_other_methods_and_without_classes(tmp_path, blobs):

@@ -5,8 +5,8 @@ import pytest
 import scipy.linalg
 
 from prodsc.core import metrics
-from prodsc.report.agreement import agreement, resampled, worst_pairs
-from prodsc.report.clusters import cards, mean_subspace_angles, standing_out
+from prodsc.report.agreement import agreement, bootstrap_std, worst_disagreements
+from prodsc.report.clusters import cluster_cards, mean_subspace_angles, unusual_columns
 from prodsc.report.movement import bands
 
 
@@ -23,7 +23,7 @@ def fitted():
 
 def test_cards(fitted):
     Z, labels, confidence, second = fitted
-    first, middle, _ = made = cards(Z, labels, confidence, second, [40, 40, 120])
+    first, middle, _ = made = cluster_cards(Z, labels, confidence, second, [40, 40, 120])
     assert [card.size for card in made] == [40, 40, 120]
     assert made[2].share == 120 / 200
     assert first.confidence == pytest.approx(confidence[:40].mean())
@@ -47,7 +47,7 @@ def test_cards(fitted):
 def test_an_empty_cluster_and_one_of_one_row_have_cards(fitted):
     Z, _, confidence, second = fitted
     labels = np.array([0] * 119 + [2])
-    *_, empty, single = cards(Z, labels, confidence, second, [119, 0, 1])
+    *_, empty, single = cluster_cards(Z, labels, confidence, second, [119, 0, 1])
     assert empty.exemplars == empty.borders == empty.components == []
     assert single.exemplars == [119]
     assert [c for c, _ in single.neighbours] == [0]
@@ -66,21 +66,20 @@ def test_columns_that_stand_out():
     X = rng.standard_normal((300, 5))
     labels = np.repeat([0, 1, 2], 100)
     X[labels == 1, 3] -= 6
-    found = standing_out(X, labels, 4, ["a", "b", "c", "d", "e"])
+    found = unusual_columns(X, labels, 4, ["a", "b", "c", "d", "e"])
     name, off = found[1][0]
     assert name == "d"
     assert off == pytest.approx((X[100:200, 3].mean() - X[:, 3].mean()) / X[:, 3].std())
-    assert standing_out(X, labels, 4, None)[1][0][0] == "column 3"
+    assert unusual_columns(X, labels, 4, None)[1][0][0] == "column 3"
     assert found[3] == []  # a cluster without rows
 
 
 @pytest.mark.parametrize("many", [7, 1024])
-def test_columns_that_stand_out_do_not_depend_on_how_rows_are_read(many, monkeypatch):
-    monkeypatch.setattr("prodsc.report.clusters.AT_A_TIME", many)
+def test_columns_that_stand_out_do_not_depend_on_how_rows_are_read(many):
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 3, 200)
     X = rng.standard_normal((200, 4)) * [1, 1e-3, 50, 0] + [0, 10, -3, 0.1] + 0.3 * labels[:, None] * [1, 1e-3, 0, 0]
-    for c, found in enumerate(standing_out(X.astype(np.float32), labels, 3, None)):
+    for c, found in enumerate(unusual_columns(X.astype(np.float32), labels, 3, None, chunk=many)):
         off = (X[labels == c].mean(0) - X.mean(0))[:3] / X.std(0)[:3]
         order = np.argsort(-np.abs(off))
         assert [name for name, _ in found] == [f"column {j}" for j in order], "and none that is constant"
@@ -101,16 +100,16 @@ def test_worst_pairs_are_the_most_frequent_and_show_the_surest():
     labels = np.repeat([0, 1, 2], [10, 10, 10])
     other = np.array([0] * 7 + [1] * 3 + [1] * 9 + [2] + [2] * 10)
     confidence = np.linspace(0, 1, 30)
-    first, second = worst_pairs(agreement(labels, other), labels, other, confidence)
+    first, second = worst_disagreements(agreement(labels, other), labels, other, confidence)
     assert (first.cluster, first.other, first.count, first.rows) == (0, 1, 3, [9, 8, 7])
     assert (second.cluster, second.other, second.count) == (1, 2, 1)
-    assert worst_pairs(agreement(labels, labels), labels, labels, confidence) == []
+    assert worst_disagreements(agreement(labels, labels), labels, labels, confidence) == []
 
 
 def test_resampled_std_is_that_of_a_binomial_for_accuracy():
     counts = np.array([[900, 100], [100, 900]])
-    assert resampled(counts)["ACC"] == pytest.approx(np.sqrt(0.9 * 0.1 / 2000), rel=0.25)
-    assert set(resampled(counts)) == {"ACC", "NMI", "ARI"}
+    assert bootstrap_std(counts)["ACC"] == pytest.approx(np.sqrt(0.9 * 0.1 / 2000), rel=0.25)
+    assert set(bootstrap_std(counts)) == {"ACC", "NMI", "ARI"}
 
 
 def test_bands_carry_every_row():

@@ -12,8 +12,8 @@ def test_rows_outside_the_sample_lie_among_their_own():
     made = lay_out(Z, max_embedded=100)
     assert made.places.shape == (320, 2)
     assert made.embedded == 100
-    assert "t-SNE of 100 rows" in made.words()
-    assert "the other 220" in made.words()
+    assert "t-SNE of 100 rows" in made.summary()
+    assert "the other 220" in made.summary()
     centres = np.array([np.median(made.places[y == c], axis=0) for c in range(4)])
     closest = np.linalg.norm(made.places[:, None] - centres, axis=2).argmin(1)
     assert (closest == y).mean() > 0.98
@@ -22,7 +22,7 @@ def test_rows_outside_the_sample_lie_among_their_own():
 
 def test_few_rows_are_embedded_whole_and_alike_each_time():
     Z, _ = union_of_subspaces(n_per_class=10)
-    assert lay_out(Z).words() == "t-SNE of all 30 rows of Z"
+    assert lay_out(Z).summary() == "t-SNE of all 30 rows of Z"
     np.testing.assert_array_equal(lay_out(Z, max_embedded=12).places, lay_out(Z, max_embedded=12).places)
 
 

@@ -54,8 +54,8 @@ def test_ten_colours_are_as_far_apart_as_six_of_okabe_and_ito(sight):
 def test_beyond_twenty_clusters_colours_repeat_with_another_shape():
     assert cluster_colour(0) == cluster_colour(20) == COLOURS[0]
     assert cluster_colour(19) != cluster_colour(0)
-    looks = [(cluster_colour(c), cluster_marker(c)) for c in range(140)]
-    assert len(set(looks)) == 140
+    previews = [(cluster_colour(c), cluster_marker(c)) for c in range(140)]
+    assert len(set(previews)) == 140
     assert {cluster_marker(c) for c in range(20)} == {"o"}
 
 

@@ -13,7 +13,7 @@ from prodsc.cli.progress import shown
 from prodsc.errors import ParameterError
 from prodsc.progress import ProgressDisplay
 from prodsc.runs.recipes import load_recipe
-from prodsc.runs.run import Request, run
+from prodsc.runs.run import FitRequest, run
 from prodsc.sources.door import canonical_name
 from prodsc.training.progress import ProgressCallback
 
@@ -54,7 +54,7 @@ def fit(
         extra = [*chosen, *(name for name, value in (("FILE", file), ("out", out), ("recipe", recipe_name)) if value)]
         if extra:
             raise click.UsageError(f"--resume goes on with the run as it was; leave out {', '.join(extra)}.")
-        request = Request.read(resume)
+        request = FitRequest.read(resume)
     else:
         if file is None or out is None:
             missing = "a FILE to cluster" if file is None else "--out, a folder for the results"
@@ -68,7 +68,7 @@ def fit(
         command = shlex.join(["prodsc", *sys.argv[1:]])
         source = Path(canonical_name(str(file)))
         known = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
-        request = Request(source, out, labels, parameters, recipe_name, command, **known)
+        request = FitRequest(source, out, labels, parameters, recipe_name, command, **known)
         if ranks.first():
             request.prepare(overwrite)
     if request.parameters["n_clusters"] == "auto" and not quiet and ranks.first():

@@ -26,13 +26,13 @@ def report(
     two fits and which rows did.
     """
     from prodsc.report.fit_page import OtherFit  # matplotlib is slow to import, and needed only here
-    from prodsc.report.looks import open_looks
+    from prodsc.report.previews import open_previews
 
     done = open_run(run, data)
     chosen = [word.strip() for word in columns.split(",") if word.strip()] if columns else []
-    looks = open_looks(done.data, images=images, texts=texts, columns=chosen)
+    previews = open_previews(done.data, images=images, texts=texts, columns=chosen)
     other = None if compare is None else OtherFit(str(compare), _labels(done, compare, data))
-    write_report(done.request, done.data, done.model, done.result, looks=looks, other=other)
+    write_report(done.request, done.data, done.model, done.result, previews=previews, other=other)
     click.echo(f"{run / PAGE}: {(run / PAGE).stat().st_size / 1e6:.1f} MB")
 
 

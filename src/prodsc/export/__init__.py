@@ -1,4 +1,4 @@
-"""Results for other programs and other people: labels joined to the input, images by cluster, a model card, figures.
+"""Results as files: labels joined to the input, images by cluster, a model card, figures.
 
 >>> from prodsc import export
 >>> export.table("labelled.csv", "features.csv", model.labels_)
@@ -6,7 +6,7 @@
 >>> export.card("MODEL.md", model, X)
 >>> export.figure("singular-values", model, X, "spectrum.pdf")
 
-A target that exists is refused unless force=True; every target is written whole or not at all.
+An existing target raises OutputError unless force=True. Every target is written completely or not at all.
 """
 
 from prodsc.export.cards import card

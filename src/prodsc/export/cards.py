@@ -1,4 +1,4 @@
-"""A model card: what was clustered, how, how sound it is, where its limits are and how to use it, in Markdown."""
+"""A model card in Markdown: data, method, diagnosis, scores, use, limits, parameters."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,10 +35,38 @@ def card(
     about: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
-    """Write the card of a fitted model and the rows it was fitted on.
+    """Write the card of a fitted model.
 
-    `y` are known classes, only to score. `about` is the result.json of a run, which adds the command, seconds, memory
-    and versions; `folder` is where the reader of the card will find the model.
+    Parameters
+    ----------
+    path : path
+        The file to write, ending in .md or .markdown.
+    model : estimator
+        A fitted model.
+    X : array-like or path
+        The rows it was fitted on.
+    y : array of shape (n,), optional
+        Known classes, only to score.
+    title : str, optional
+        Name of the data.
+    licence : str, optional
+        Licence of the model.
+    folder : path, default="run/"
+        Where a reader of the card finds the model.
+    about : mapping, optional
+        The result.json of a run; adds command, cost and versions.
+    force : bool, default=False
+        Replace an existing file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    OutputError
+        If the file exists or has another ending.
     """
     path = check_target(path, SUFFIXES, force)
     text = card_text(model, X, y, title=title, licence=licence, folder=folder, about=about)
@@ -56,6 +84,7 @@ def card_text(
     folder: str | Path = "run/",
     about: Mapping[str, Any] | None = None,
 ) -> str:
+    """The card as Markdown; the parameters are those of `card`."""
     array, about = as_array(X), about or {}
     data = about.get("data", {})
     name = title or (Path(data["file"]).name if data else "a feature matrix")
@@ -87,7 +116,7 @@ def card_text(
 
 
 def code(text: object) -> str:
-    """Untrusted text as a Markdown code span: nothing in it is markup, and it stays on one line and in one cell."""
+    """Untrusted text as a Markdown code span on one line; nothing in it is read as markup."""
     line = re.sub(r"\s+", " ", str(text)).strip() or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     pad = " " if line[0] == "`" or line[-1] == "`" else ""
@@ -95,7 +124,7 @@ def code(text: object) -> str:
 
 
 def _known(file: str) -> dict[str, str]:
-    """Where the data come from and what they may be used for, when they are a data set that has a name here."""
+    """Source and licence of the data, when they are a named data set."""
     for about in SETS:
         if about.name == file or (Path(file).name,) in about.files:
             return {"data": code(about.title), "their source": code(about.source), "their licence": code(about.licence)}
@@ -110,19 +139,18 @@ def _table(head: Sequence[str], rows: Any) -> str:
 def _sound(model: Any, array: np.ndarray) -> str:
     if not can(model, Capability.DIAGNOSE):
         return f"Not measured: `diagnose` is for PRO-DSC and SEDSC, and this is {type(model).__name__}."
-    found = diagnose(model, array)
-    rows = [(f.name, f"{f.value:.4g}", f.expected, f.meaning) for f in found.findings]
+    diagnosis = diagnose(model, array)
+    rows = [(f.name, f"{f.value:.4g}", f.expected, f.meaning) for f in diagnosis.findings]
     plain = [[re.sub(r"([|<*_])", r"\\\1", cell) for cell in row] for row in rows]
-    return f"**{found.verdict}**. {found.advice}\n\n{_table(('measured', 'value', 'expected', 'what it is'), plain)}"
+    table = _table(("measured", "value", "expected", "what it is"), plain)
+    return f"**{diagnosis.verdict}**. {diagnosis.advice}\n\n{table}"
 
 
 def _scores(model: Any, y: ArrayLike | None) -> str:
     if y is None:
-        return (
-            "No classes are known for these rows, so nothing says how right the clusters are; only how sound (above)."
-        )
-    found = scores(np.asarray(y), model.labels_)
-    line = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+        return "No classes are known for these rows, so the clusters cannot be scored; how sound the fit is, see above."
+    known = scores(np.asarray(y), model.labels_)
+    line = ", ".join(f"{name} {value:.4f}" for name, value in known.items())
     return f"{line}, of one fit against known classes, which were used only for this."
 
 
@@ -150,15 +178,15 @@ def _limits(model: Any, array: np.ndarray) -> list[str]:
         _about_k(model),
         "Every row gets a cluster, also a row that resembles none of them" + _see_also(model),
         *_about_confidence(model),
-        "Clusters follow what the input columns show. They are no classes of people or things, and rows of groups that "
-        "the input shows poorly are clustered poorly: look at the border cases before a decision rests on them.",
+        "Clusters reflect the input columns. They are not classes of people or things, and groups that the input "
+        "describes poorly are clustered poorly: check border cases before you base a decision on them.",
     ]
     partition = getattr(model, "partition_", None)
     landmarks = len(array) if partition is None else len(partition.kernel.landmarks)
     if len(array) > landmarks:
         lines.append(
-            f"Labels rest on how like each of the {len(array):,} rows is to {landmarks:,} of them: close to exact "
-            "spectral clustering, not the same."
+            f"Labels use the affinities of all {len(array):,} rows with {landmarks:,} of them: an approximation "
+            "of exact spectral clustering."
         )
     if not can(model, Capability.PREDICT):
         lines.append("This method cannot label new rows.")
@@ -185,7 +213,7 @@ def _about_k(model: Any) -> str:
     curve = model.k_curve_ if can(model, Capability.K_CURVE) else None
     if curve is not None:
         return f"The number of clusters, {model.n_clusters_}, was estimated from the data ({curve.summary()})"
-    return f"The number of clusters, {model.n_clusters_}, was chosen by a person and not found in the data."
+    return f"The number of clusters, {model.n_clusters_}, was given and not estimated from the data."
 
 
 def _parameters(model: Any) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Labels joined to the input as CSV or Parquet: every column and row of the input as it was, two columns more."""
+"""Labels joined to the input as CSV or Parquet: all rows and columns of the input, and two more columns."""
 
 from __future__ import annotations
 
@@ -33,14 +33,41 @@ def table(
     features: bool = True,
     force: bool = False,
 ) -> Path:
-    """Write the rows of `source` (file, named set, array or data frame) with their cluster, in their order.
+    """Write the rows of a source with their clusters, in their order.
 
-    A table keeps its columns, text as it was written. An array becomes `row` (and `id`, where the file names its rows),
-    its other vectors such as y, the cluster, and its features unless `features` is false: one column each in text, one
-    column X of vectors in Parquet.
+    A table keeps its columns, and text stays as it was written. An array becomes the columns `row` (and `id`, where the
+    file names its rows), its other vectors such as y, the cluster, and its features: one column each in text, in
+    Parquet one column X of vectors.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, ending in .csv, .tsv or .parquet.
+    source : path, name of a data set, array or data frame
+        The rows that were fitted.
+    labels : array of shape (n,)
+        The cluster of each row.
+    confidence : array of shape (n,), optional
+        Confidence of each label.
+    features : bool, default=True
+        Write the features of an array.
+    force : bool, default=False
+        Replace an existing file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    OutputError
+        If the file exists or has another ending.
+    InputError
+        If there is not one label for each row.
     """
     path = check_target(path, SUFFIXES, force, [source])
-    clusters, sure = check_labels(labels, confidence)
+    clusters, confidences = check_labels(labels, confidence)
     as_text = path.suffix.lower() in TEXT
     done = 0
     with files.atomic(path) as part:
@@ -50,7 +77,7 @@ def table(
                 done += len(chunk)
                 if done > len(clusters):
                     break
-                writer.write(_joined(chunk, keep, clusters[rows], None if sure is None else sure[rows]))
+                writer.write(_joined(chunk, keep, clusters[rows], None if confidences is None else confidences[rows]))
         if done != len(clusters):
             more = "more than " if done > len(clusters) else ""
             held = f"{more}{len(clusters) if more else done}"
@@ -60,9 +87,9 @@ def table(
     return path
 
 
-def _joined(chunk: pa.Table, first: int, clusters: np.ndarray, sure: np.ndarray | None) -> pa.Table:
-    """The cluster and its confidence behind the first columns, under names that the input has not taken."""
-    new = {"cluster": clusters} | ({} if sure is None else {"confidence": sure})
+def _joined(chunk: pa.Table, first: int, clusters: np.ndarray, confidences: np.ndarray | None) -> pa.Table:
+    """Add cluster and confidence behind the first columns, under names that the input does not use."""
+    new = {"cluster": clusters} | ({} if confidences is None else {"confidence": confidences})
     for name, values in reversed(new.items()):
         taken, free = set(chunk.column_names), name
         while free in taken:
@@ -120,7 +147,7 @@ def _parquet(file: pa.parquet.ParquetFile) -> Chunks:
 
 
 def _csv(path: Path, as_text: bool) -> pa.Table:
-    """Text as it stands in the file; for Parquet numbers, but 007 and other numbers that are names stay text."""
+    """Text as it is in the file; for Parquet numbers, except that identifiers such as 007 stay text."""
     how, parse, _ = csv_options(path)
     names = pa.csv.read_csv(path, how, parse).column_names
     text = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
@@ -160,7 +187,7 @@ def _of_arrays(vectors: dict[str, np.ndarray], X: np.ndarray, features: bool, as
 
 
 class _Writer:
-    """Tables of one schema into one file; a context, so that the file is closed before it is renamed."""
+    """Writes tables of one schema to one file; a context, so that the file is closed before it is renamed."""
 
     def __init__(self, path: Path, suffix: str):
         self.path, self.suffix = path, suffix

@@ -1,4 +1,4 @@
-"""Where an export goes: refused when something is there, before anything is computed."""
+"""Checks of what an export writes and of the labels it is given, before anything is computed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +10,31 @@ from prodsc.errors import InputError, OutputError
 
 
 def check_target(path: str | Path, suffixes: Sequence[str], force: bool, sources: Sequence[object] = ()) -> Path:
-    """A file that may be written: of a known kind, not there yet (or `force`), and never one of our own inputs."""
+    """Check a file that is to be written.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    suffixes : sequence of str
+        Allowed endings.
+    force : bool
+        Allow an existing file.
+    sources : sequence, optional
+        Inputs, which are never replaced.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    OutputError
+        If the file must not be written.
+    """
     path = Path(path)
     if path.suffix.lower() not in suffixes:
-        raise OutputError(f"{path} must end in {', '.join(suffixes)}; the ending says what is written.")
+        raise OutputError(f"{path} must end in {', '.join(suffixes)}; the ending decides the format.")
     if path.is_dir():
         raise OutputError(f"{path} is a folder. Name a file.")
     if path.exists() or path.is_symlink():
@@ -29,11 +50,11 @@ def _same(path: Path, source: Path) -> bool:
 
 
 def check_labels(labels: ArrayLike, confidence: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels as whole numbers from 0, and one confidence for each where there are any."""
-    found = np.asarray(labels)
-    if found.ndim != 1 or not len(found) or found.dtype.kind not in "iu" or found.min() < 0:
-        raise InputError(f"labels must be whole numbers from 0, one per row; got {found.dtype} of shape {found.shape}.")
-    sure = None if confidence is None else np.asarray(confidence, dtype=np.float64)
-    if sure is not None and sure.shape != found.shape:
-        raise InputError(f"confidence must have one number per label: {len(found)} labels, shape {sure.shape}.")
-    return found.astype(np.int64), sure
+    """Labels as integers from 0, and the confidence of each, if given."""
+    array = np.asarray(labels)
+    if array.ndim != 1 or not len(array) or array.dtype.kind not in "iu" or array.min() < 0:
+        raise InputError(f"labels must be whole numbers from 0, one per row; got {array.dtype} of shape {array.shape}.")
+    confidences = None if confidence is None else np.asarray(confidence, dtype=np.float64)
+    if confidences is not None and confidences.shape != array.shape:
+        raise InputError(f"confidence must have one number per label: {len(array)} labels, shape {confidences.shape}.")
+    return array.astype(np.int64), confidences

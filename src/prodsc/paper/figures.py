@@ -23,7 +23,19 @@ TERMS = {
 
 
 def sensitivity(gammas: Sequence[float], betas: Sequence[float], acc: ArrayLike) -> Figure:
-    """ACC in percent over gamma (rows) and beta (columns); not a number: no run succeeded."""
+    """ACC over gamma and beta.
+
+    Parameters
+    ----------
+    gammas, betas : sequence of float
+        The grid.
+    acc : array of shape (len(gammas), len(betas))
+        ACC in percent; NaN where no run finished.
+
+    Returns
+    -------
+    Figure
+    """
     scores = drawing.matrix(acc, "acc", len(gammas), len(betas)).astype(np.float64)
     if np.isnan(scores).all():
         raise InputError("acc must hold at least one number: every run failed.")
@@ -32,9 +44,9 @@ def sensitivity(gammas: Sequence[float], betas: Sequence[float], acc: ArrayLike)
         axes = figure.subplots()
         image = axes.imshow(np.ma.masked_invalid(scores), cmap=HEAT, vmin=0, vmax=100, origin="lower")
         for i, j in np.ndindex(*scores.shape):
-            words = "failed" if np.isnan(scores[i, j]) else f"{scores[i, j]:.1f}"
+            text = "failed" if np.isnan(scores[i, j]) else f"{scores[i, j]:.1f}"
             dark = not np.isnan(scores[i, j]) and scores[i, j] < 60
-            axes.text(j, i, words, ha="center", va="center", color="white" if dark else INK)
+            axes.text(j, i, text, ha="center", va="center", color="white" if dark else INK)
         axes.set_xticks(range(len(betas)), [f"{b:g}" for b in betas])
         axes.set_yticks(range(len(gammas)), [f"{g:g}" for g in gammas])
         axes.set(xlabel="β: weight of the regulariser of C", ylabel="γ: weight of self-expression")
@@ -48,8 +60,24 @@ def sensitivity(gammas: Sequence[float], betas: Sequence[float], acc: ArrayLike)
 def learning_curves(
     epochs: ArrayLike, terms: Mapping[str, ArrayLike], score_epochs: ArrayLike, scores: Mapping[str, ArrayLike]
 ) -> Figure:
-    """Each term of the loss from the end of warm-up, and scores in percent at some epochs."""
-    when, looks = np.asarray(epochs, dtype=float), np.asarray(score_epochs, dtype=float)
+    """Each term of the loss from the end of warm-up, and scores at some epochs.
+
+    Parameters
+    ----------
+    epochs : array of shape (n,)
+        Epoch of each step.
+    terms : mapping of str to array of shape (n,)
+        Terms of the loss.
+    score_epochs : array of shape (m,)
+        Epoch of each score.
+    scores : mapping of str to array of shape (m,)
+        Scores in percent.
+
+    Returns
+    -------
+    Figure
+    """
+    when, scored_at = np.asarray(epochs, dtype=float), np.asarray(score_epochs, dtype=float)
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         panels = figure.subplots(1, len(terms) + 1)
@@ -58,7 +86,7 @@ def learning_curves(
             drawing.panel_title(axes, TERMS.get(name, name), "lower is better")
             axes.set_xlabel("epoch")
         for (name, values), colour, marker in zip(scores.items(), COLOURS[3:], "os^", strict=False):
-            panels[-1].plot(looks, np.asarray(values), color=colour, marker=marker, ms=3, label=name)
+            panels[-1].plot(scored_at, np.asarray(values), color=colour, marker=marker, ms=3, label=name)
         drawing.panel_title(panels[-1], "scores, %", "higher is better")
         panels[-1].set(xlabel="epoch", ylim=(0, 100))
         panels[-1].legend(loc="lower right")
@@ -70,7 +98,19 @@ def learning_curves(
 
 
 def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: Mapping[str, NDArray[Any]]) -> Figure:
-    """One row of panels per data set: (title, points in three dimensions, words under it); coloured by class."""
+    """Points on the unit sphere, one row of panels per data set, coloured by class.
+
+    Parameters
+    ----------
+    rows : mapping of data set to sequence of (title, points, caption)
+        Panels; points are n x 3.
+    classes : mapping of data set to array of shape (n,)
+        The class of each point.
+
+    Returns
+    -------
+    Figure
+    """
     width = max(len(panels) for panels in rows.values())
     theta, height = np.linspace(0, 2 * np.pi, 60), np.linspace(-1, 1, 30)
     ring = np.sqrt(1 - height**2)
@@ -78,17 +118,17 @@ def spheres(rows: Mapping[str, Sequence[tuple[str, ArrayLike, str]]], classes: M
     with style():
         figure = Figure(figsize=(max(2.7 * width, WIDTH), 3.0 * len(rows) + 0.9), layout="constrained")
         for r, (data, panels) in enumerate(rows.items()):
-            for column, (title, points, words) in enumerate(panels):
+            for column, (title, points, caption) in enumerate(panels):
                 P = drawing.finite(drawing.matrix(points, title, len(classes[data]), 3), title)
                 axes: Any = figure.add_subplot(len(rows), width, r * width + column + 1, projection="3d")
                 axes.plot_wireframe(*globe, color=MUTED, lw=0.2, alpha=0.35, rcount=8, ccount=8)
                 for c, marker in zip(np.unique(classes[data]), "o^sDv", strict=False):
-                    mine = P[classes[data] == c]
-                    axes.scatter(*mine.T, s=8, marker=marker, color=cluster_colour(int(c)), depthshade=False)
+                    members = P[classes[data] == c]
+                    axes.scatter(*members.T, s=8, marker=marker, color=cluster_colour(int(c)), depthshade=False)
                 axes.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1), xticklabels=[], yticklabels=[], zticklabels=[])
                 axes.set_box_aspect(None, zoom=1.1)
                 axes.set_title(title if column else f"{data}\n{title}", size=10)
-                axes.text2D(0.5, -0.1, words, transform=axes.transAxes, ha="center", size=8, color=MUTED)
+                axes.text2D(0.5, -0.1, caption, transform=axes.transAxes, ha="center", size=8, color=MUTED)
         figure.suptitle("What becomes of manifolds on the sphere?")
         drawing.note(
             figure,
@@ -103,9 +143,20 @@ def phase(
     alphas: ArrayLike, gammas: ArrayLike, acc: ArrayLike, sre: ArrayLike,
     boundary: ArrayLike | Callable[[drawing.Floats], ArrayLike],
 ) -> Figure:  # fmt: skip
-    """ACC and SRE in percent (len(gammas) x len(alphas), NaN: the run failed) and the boundary of Theorem 2 on both.
+    """ACC and SRE over alpha and gamma, with the boundary of Theorem 2.
 
-    `boundary` is gamma as a function of alpha, or its value at each of `alphas`.
+    Parameters
+    ----------
+    alphas, gammas : array
+        The grid, ascending.
+    acc, sre : array of shape (len(gammas), len(alphas))
+        In percent; NaN where the run failed.
+    boundary : callable or array of shape (len(alphas),)
+        gamma as a function of alpha, or its value at each of `alphas`.
+
+    Returns
+    -------
+    Figure
     """
     a, g = drawing.vector(alphas, "alphas", above=0.0), drawing.vector(gammas, "gammas", above=0.0)
     scores = [drawing.matrix(s, n, len(g), len(a)).astype(np.float64) for s, n in ((acc, "acc"), (sre, "sre"))]

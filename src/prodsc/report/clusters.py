@@ -1,6 +1,6 @@
-"""What is known of each cluster: its subspace, its neighbours, the rows that show it best and those at its border.
+"""What a page shows of each cluster: its subspace, nearest clusters, typical rows and border rows.
 
-The rows of a cluster span a subspace through the origin, so everything is read from S = Z'Z / n of its rows, d x d.
+The rows of a cluster span a subspace through the origin, so everything is computed from S = Z'Z / n, d x d.
 """
 
 from collections.abc import Sequence
@@ -13,32 +13,44 @@ from numpy.typing import NDArray
 from prodsc.core import theory
 from prodsc.report import drawing
 
-EXEMPLARS, BORDERS, COMPONENTS, ALIGNED, NEIGHBOURS = 8, 8, 3, 6, 3
-STANDING_OUT = 4  # columns named on a card
-SAMPLE = 20_000  # rows whose columns are read
-AT_A_TIME = 1024  # of them
-CONSTANT = 1e-9  # of its mean: a column that varies less only has rounding
+
+@dataclass(frozen=True)
+class CardSize:
+    """How much a card shows; all that fits on one card without scrolling."""
+
+    exemplars: int = 8
+    borders: int = 8
+    components: int = 3
+    rows_per_component: int = 6
+    neighbours: int = 3
+
+
+SIZE = CardSize()
 
 
 @dataclass(frozen=True)
 class Component:
+    """A principal direction of a cluster."""
+
     share: float  # of the cluster's energy along this direction
     rows: list[int]  # most aligned first
 
 
 @dataclass(frozen=True)
-class Card:
+class ClusterCard:
+    """What a page shows of one cluster."""
+
     cluster: int
     size: int
     share: float  # of all rows
     confidence: float  # mean
-    dimension: float  # effective: as many equally strong directions would carry as much
-    spectrum: list[float]  # share of energy of each direction, descending
+    dimension: float  # effective: the number of equally strong directions with the same entropy
+    spectrum: list[float]  # share of the energy of each direction, descending
     neighbours: list[tuple[int, float]]  # cluster and angle in degrees, nearest first
-    exemplars: list[int]  # rows most like the others of the cluster
-    borders: list[tuple[int, float, int]]  # row, confidence, the cluster it nearly went to
+    exemplars: list[int]  # typical rows: those most like the others of the cluster
+    borders: list[tuple[int, float, int]]  # row, confidence, its second most probable cluster
     components: list[Component]
-    columns: list[tuple[str, float]]  # column and how many standard deviations the cluster is off the mean
+    columns: list[tuple[str, float]]  # column, and the distance of the cluster from the mean in standard deviations
 
     def rows(self) -> list[int]:
         """Every row the card shows."""
@@ -46,46 +58,67 @@ class Card:
         return [*self.exemplars, *(row for row, _, _ in self.borders), *aligned]
 
 
-def cards(
+def cluster_cards(
     Z: NDArray[np.float32],
     labels: NDArray[np.intp],
     confidence: drawing.Floats,
     second: NDArray[np.intp],
     sizes: Sequence[int],
     columns: Sequence[Sequence[tuple[str, float]]] | None = None,
-) -> list[Card]:
-    """One card per cluster; rows are numbered as in Z, `sizes` may count rows that are not in it."""
+) -> list[ClusterCard]:
+    """One card per cluster.
+
+    Parameters
+    ----------
+    Z : array of shape (n, d)
+        Representation of the rows on the page.
+    labels : array of shape (n,)
+        Their clusters.
+    confidence : array of shape (n,)
+        Confidence of each label.
+    second : array of shape (n,)
+        The second most probable cluster of each row.
+    sizes : sequence of int
+        Size of each cluster, over all rows of X.
+    columns : optional
+        `unusual_columns` of each cluster.
+
+    Returns
+    -------
+    list of ClusterCard
+        Row numbers are those of Z.
+    """
     members = [np.flatnonzero(labels == c) for c in range(len(sizes))]
     moments = [_moment(Z[rows]) for rows in members]
     angles = mean_subspace_angles([(vectors, dimension) for _, vectors, dimension in moments])
-    made = []
+    cards = []
     for c, (rows, (values, vectors, dimension)) in enumerate(zip(members, moments, strict=True)):
         near = [(int(o), float(angles[c, o])) for o in np.argsort(angles[c]) if o != c and len(members[o])]
         likeness = np.square(Z[rows] @ vectors) @ values  # z'Sz, the mean square of its cosines with the cluster's rows
-        unsure = rows[np.argsort(confidence[rows], kind="stable")[:BORDERS]]
-        made.append(
-            Card(
+        unsure = rows[np.argsort(confidence[rows], kind="stable")[: SIZE.borders]]
+        cards.append(
+            ClusterCard(
                 c,
                 int(sizes[c]),
                 sizes[c] / max(1, sum(sizes)),
                 float(confidence[rows].mean()) if len(rows) else 0.0,
                 dimension,
                 values.tolist(),
-                near[:NEIGHBOURS],
-                rows[np.argsort(-likeness, kind="stable")[:EXEMPLARS]].tolist(),
+                near[: SIZE.neighbours],
+                rows[np.argsort(-likeness, kind="stable")[: SIZE.exemplars]].tolist(),
                 [(int(row), float(confidence[row]), int(second[row])) for row in unsure],
                 [
-                    Component(float(values[i]), _most_along(Z, rows, vectors[:, i]))
-                    for i in range(min(COMPONENTS, len(values)) if len(rows) > 1 else 0)
+                    Component(float(values[i]), _most_aligned(Z, rows, vectors[:, i]))
+                    for i in range(min(SIZE.components, len(values)) if len(rows) > 1 else 0)
                 ],
                 list(columns[c]) if columns is not None else [],
             )
         )  # fmt: skip
-    return made
+    return cards
 
 
-def _most_along(Z: NDArray[np.float32], rows: NDArray[np.intp], direction: NDArray[np.float32]) -> list[int]:
-    return rows[np.argsort(-np.abs(Z[rows] @ direction), kind="stable")[:ALIGNED]].tolist()
+def _most_aligned(Z: NDArray[np.float32], rows: NDArray[np.intp], direction: NDArray[np.float32]) -> list[int]:
+    return rows[np.argsort(-np.abs(Z[rows] @ direction), kind="stable")[: SIZE.rows_per_component]].tolist()
 
 
 def mean_subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]) -> drawing.Floats:
@@ -102,30 +135,57 @@ def mean_subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]
     return angles
 
 
-def standing_out(
-    X: np.ndarray, labels: NDArray[np.intp], k: int, names: Sequence[str] | None
+def unusual_columns(
+    X: np.ndarray,
+    labels: NDArray[np.intp],
+    k: int,
+    names: Sequence[str] | None,
+    *,
+    n_columns: int = 4,
+    max_rows: int = 20_000,
+    chunk: int = 1024,
 ) -> list[list[tuple[str, float]]]:
-    """Per cluster the columns whose mean is furthest from the mean of all rows, in standard deviations of all rows.
+    """The columns whose mean in a cluster is furthest from the mean of all rows.
 
-    Rows are read a few at a time: they may be wide, and in a file larger than memory.
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows, which may be in a file larger than memory.
+    labels : array of shape (n,)
+        The cluster of each row.
+    k : int
+        Number of clusters.
+    names : sequence of str or None
+        Names of the columns.
+    n_columns : int, default=4
+        Columns per cluster.
+    max_rows : int, default=20_000
+        Rows that are read; a random sample of more.
+    chunk : int, default=1024
+        Rows read at a time.
+
+    Returns
+    -------
+    list of list of (str, float)
+        For each cluster, names and distances in standard deviations of all rows.
     """
-    rows = drawing.sample(len(labels), SAMPLE, seed=0)
-    near = np.asarray(X[rows[:AT_A_TIME]], dtype=np.float64).mean(axis=0)  # sums of squares about it lose no digits
+    rows = drawing.sample(len(labels), max_rows, seed=0)
+    near = np.asarray(X[rows[:chunk]], dtype=np.float64).mean(axis=0)  # sums of squares about it lose no digits
     sums, squares, sizes = np.zeros((k, len(near))), np.zeros(len(near)), np.bincount(labels[rows], minlength=k)
-    for start in range(0, len(rows), AT_A_TIME):
-        piece = rows[start : start + AT_A_TIME]
+    for start in range(0, len(rows), chunk):
+        piece = rows[start : start + chunk]
         off = np.asarray(X[piece], dtype=np.float64) - near
         squares += np.square(off).sum(axis=0)
         sums += np.eye(k)[labels[piece]].T @ off
     centre = sums.sum(axis=0) / len(rows)
     spread = np.sqrt(np.maximum(squares / len(rows) - np.square(centre), 0.0))
-    spread[spread <= CONSTANT * np.abs(near + centre)] = np.inf
-    found = []
+    spread[spread <= 1e-9 * np.abs(near + centre)] = np.inf  # a constant column, up to rounding
+    unusual = []
     for total, size in zip(sums, sizes, strict=True):
         off = (total / size - centre) / spread if size else np.zeros(len(centre))
-        best = np.argsort(-np.abs(off), kind="stable")[:STANDING_OUT]
-        found.append([(names[j] if names is not None else f"column {j}", float(off[j])) for j in best if off[j]])
-    return found
+        best = np.argsort(-np.abs(off), kind="stable")[:n_columns]
+        unusual.append([(names[j] if names is not None else f"column {j}", float(off[j])) for j in best if off[j]])
+    return unusual
 
 
 def _moment(Z: NDArray[np.float32]) -> tuple[drawing.Floats, NDArray[np.float32], float]:

@@ -1,4 +1,4 @@
-"""What the figures share: checks of their input, and pieces drawn on one set of axes."""
+"""What figures share: checks of their input, and parts drawn on one set of axes."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,7 @@ from prodsc.report.style import COLOURS, INK, MUTED, cluster_colour, cluster_mar
 Floats = NDArray[np.float64]
 
 BELOW: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # place of a legend below the axes
-FEW = 40  # up to here every point of a curve gets a dot
-MANY = 300  # from here a curve is drawn pale, with its running mean on top
+FEW = 40  # points; up to here every point of a curve gets a dot
 
 
 def cluster_labels(labels: ArrayLike) -> NDArray[np.intp]:
@@ -34,7 +33,7 @@ def cluster_labels(labels: ArrayLike) -> NDArray[np.intp]:
 
 
 def matrix(values: ArrayLike, name: str, n: int | None = None, width: int | None = None) -> NDArray[Any]:
-    """Check the shape only: no copy and no scan, because only a sample of the rows may be needed."""
+    """Check the shape, without a copy and without reading the values: a figure may need a sample of the rows only."""
     array = np.asarray(values)
     if array.ndim != 2 or 0 in array.shape or n not in (None, len(array)) or width not in (None, array.shape[1]):
         wanted = f"{n or 'one or more'} rows and {width or 'one or more'} columns"
@@ -86,7 +85,7 @@ def sample(n: int, max_rows: int, seed: int) -> NDArray[np.intp]:
 
 
 def read_history(history: Mapping[str, Sequence[Any]]) -> tuple[Floats, list[str], dict[str, Floats]]:
-    """Steps that only grow, the phase of each, and the curves that have something to show (total first)."""
+    """Increasing steps over all phases, the phase of each, and the curves with finite values (total first)."""
     lengths = {key: len(values) for key, values in history.items()}
     if missing := sorted({"phase", "step", "total"} - lengths.keys()):
         raise InputError(f"history has no {missing}; it needs 'phase', 'step', 'total' and one key per loss term.")
@@ -94,13 +93,17 @@ def read_history(history: Mapping[str, Sequence[Any]]) -> tuple[Floats, list[str
         raise InputError(f"history must hold sequences of one length, at least 1; got {lengths}.")
     steps = np.asarray(history["step"], dtype=np.float64)
     gaps = np.diff(steps)
-    gaps = np.where(gaps > 0, gaps, np.maximum(steps[1:], 1))  # a counter that starts again goes on where it was
+    gaps = np.where(gaps > 0, gaps, np.maximum(steps[1:], 1))  # steps may start again in each phase
     names = ["total", *(key for key in history if key not in ("phase", "epoch", "step", "total"))]
     curves = {name: np.asarray(history[name], dtype=np.float64) for name in names}
-    shown = {name: values for name, values in curves.items() if np.isfinite(values).any()}
-    if not shown:
+    finite_curves = {name: values for name, values in curves.items() if np.isfinite(values).any()}
+    if not finite_curves:
         raise InputError("history holds no finite loss in any step; training diverged at once, so there is no curve.")
-    return steps[0] + np.concatenate([[0.0], np.cumsum(gaps)]), [str(phase) for phase in history["phase"]], shown
+    return (
+        steps[0] + np.concatenate([[0.0], np.cumsum(gaps)]),
+        [str(phase) for phase in history["phase"]],
+        finite_curves,
+    )
 
 
 def block_means(G: Floats, labels: NDArray[np.intp]) -> str:
@@ -142,8 +145,8 @@ def mark_clusters(axes: Axes, labels: NDArray[np.intp], sides: str, what: str = 
 
 
 def curve(axes: Axes, x: Floats, y: Floats) -> None:
-    """A line that is readable with three points and with thousands."""
-    if len(x) <= MANY:
+    """A line that is readable with three points and with thousands of them."""
+    if len(x) <= 300:  # more points than this are noise: draw them pale, with their running mean on top
         axes.plot(x, y, color=COLOURS[0], lw=1.4, marker="o" if len(x) <= FEW else "", ms=3.5)
         return
     axes.plot(x, y, color=COLOURS[4], lw=0.5, alpha=0.6)
@@ -151,7 +154,7 @@ def curve(axes: Axes, x: Floats, y: Floats) -> None:
 
 
 def running_mean(y: Floats, width: int) -> Floats:
-    """The mean of about `width` values around each; fewer at the ends, and values that are not numbers left out."""
+    """The mean of about `width` values around each; fewer at the ends. NaN is ignored."""
     window, known = np.ones(max(1, width)), np.isfinite(y)
     count = np.convolve(known.astype(float), window, "same")
     total = np.convolve(np.where(known, y, 0.0), window, "same")
@@ -165,8 +168,8 @@ def scatter_map(axes: Axes, points: Floats, labels: NDArray[np.intp], strength: 
     colours[:, 3] = strength
     size = dot * float(np.clip(12_000 / len(labels), 8, 45))
     for marker in dict.fromkeys(cluster_marker(c) for c in clusters):
-        mine = np.array([cluster_marker(label) == marker for label in labels])
-        axes.scatter(points[mine, 0], points[mine, 1], c=colours[mine], s=size, linewidths=0, marker=marker)
+        members = np.array([cluster_marker(label) == marker for label in labels])
+        axes.scatter(points[members, 0], points[members, 1], c=colours[members], s=size, linewidths=0, marker=marker)
     halo = [withStroke(linewidth=3, foreground="white")]
     for cluster in clusters:
         x, y = np.median(points[labels == cluster], axis=0)
@@ -176,16 +179,16 @@ def scatter_map(axes: Axes, points: Floats, labels: NDArray[np.intp], strength: 
     axes.spines[:].set_visible(False)
 
 
-def cluster_handles(clusters: NDArray[np.intp], words: Sequence[str]) -> list[Line2D]:
+def cluster_handles(clusters: NDArray[np.intp], labels: Sequence[str]) -> list[Line2D]:
     """Entries of a legend."""
     return [
-        Line2D([], [], ls="", label=word, marker=cluster_marker(c), color=cluster_colour(c))
-        for c, word in zip(clusters, words, strict=True)
+        Line2D([], [], ls="", label=label, marker=cluster_marker(c), color=cluster_colour(c))
+        for c, label in zip(clusters, labels, strict=True)
     ]
 
 
 def repeated_colours(clusters: NDArray[np.intp]) -> str:
-    """What to say when there are more clusters than colours."""
+    """A sentence for the note when there are more clusters than colours."""
     return "\nMore than 20 groups: colours repeat with another shape of dot." if len(clusters) > len(COLOURS) else ""
 
 
@@ -196,7 +199,7 @@ def panel_title(axes: Axes, name: str, hint: str) -> None:
 
 
 def note(figure: Figure, text: str) -> None:
-    """The sentence under a figure that says what to look for."""
+    """The sentence under a figure; it says what to look for."""
     figure.supxlabel(text, fontsize=9, color=MUTED)
 
 

@@ -1,6 +1,6 @@
 """Arrays in, matplotlib Figures out: no files, no pyplot, no global state.
 
-Every figure says in words what to look for, and carries its alternative text as `figure.get_label()`.
+The sentence under a figure says what to look for; its alternative text is `figure.get_label()`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ from prodsc.report import drawing
 from prodsc.report.style import COLOURS, HEAT, PHASE_TINTS, style
 
 WIDTH = 7.2  # inches; one width for all, so that text has one size down the page
-LEGEND_CLUSTERS = 12  # with more, the legend is longer than the picture
 
 TERM_HINTS = {
     "total": "all active terms together: what training lowers",
@@ -33,7 +32,23 @@ TERM_HINTS = {
 
 
 def gram(X: ArrayLike, Z: ArrayLike, labels: ArrayLike, max_rows: int = 600, seed: int = 0) -> Figure:
-    """|X X'| beside |Z Z'| (rows L2-normalised) for a random sample of rows, sorted by predicted cluster."""
+    """|X X'| beside |Z Z'| for unit rows, sorted by predicted cluster.
+
+    Parameters
+    ----------
+    X, Z : array of shape (n, any)
+        Input rows and their learned representation.
+    labels : array of shape (n,)
+        The cluster of each row.
+    max_rows : int, default=600
+        Rows drawn; a random sample of more.
+    seed : int, default=0
+        Of the sample.
+
+    Returns
+    -------
+    Figure
+    """
     labels = drawing.cluster_labels(labels)
     rows = drawing.sample(len(labels), max_rows, seed)
     rows = rows[np.argsort(labels[rows], kind="stable")]
@@ -63,10 +78,17 @@ def gram(X: ArrayLike, Z: ArrayLike, labels: ArrayLike, max_rows: int = 600, see
 
 
 def learning_curves(history: Mapping[str, Sequence[Any]]) -> Figure:
-    """One panel per loss term over all steps, the background naming the phase.
+    """One panel per loss term over all steps; the background shows the phase.
 
-    `history` has the keys 'phase', 'step', 'total', perhaps 'epoch', and one per term; NaN marks a term that was not
-    active. Steps may run on or start again in each phase.
+    Parameters
+    ----------
+    history : mapping of str to sequence
+        Columns 'phase', 'step', 'total', perhaps 'epoch', and one per term, NaN where a term was not active. Steps may
+        start again in each phase.
+
+    Returns
+    -------
+    Figure
     """
     steps, phases, curves = drawing.read_history(history)
     spans = [list(run) for _, run in groupby(range(len(phases)), key=phases.__getitem__)]
@@ -109,7 +131,23 @@ def map_2d(
     confidence: ArrayLike | None = None,
     title: str = "Which rows belong together?",
 ) -> Figure:
-    """Scatter coloured by cluster, the cluster's number at its median; rows of low confidence (0 to 1) are pale."""
+    """Scatter plot coloured by cluster, with the number of each cluster at its median.
+
+    Parameters
+    ----------
+    coordinates : array of shape (n, 2)
+        A place for each row.
+    labels : array of shape (n,)
+        The cluster of each row.
+    confidence : array of shape (n,), optional
+        From 0 to 1; rows of low confidence are pale.
+    title : str
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+    """
     labels = drawing.cluster_labels(labels)
     points = drawing.finite(drawing.matrix(coordinates, "coordinates", len(labels), width=2), "coordinates")
     clusters, sizes = np.unique(labels, return_counts=True)
@@ -122,7 +160,7 @@ def map_2d(
         figure = Figure(figsize=(WIDTH, 5.4), layout="constrained")
         axes = figure.subplots()
         drawing.scatter_map(axes, points, labels, strength)
-        if len(clusters) <= LEGEND_CLUSTERS:
+        if len(clusters) <= 12:  # with more, the legend is longer than the picture
             handles = drawing.cluster_handles(clusters, [f"{c}  ({n:,})" for c, n in zip(clusters, sizes, strict=True)])
             figure.legend(handles=handles, loc="outside right center", title="cluster\n(dots shown)")
         figure.suptitle(drawing.wrapped(title), parse_math=False)
@@ -134,7 +172,21 @@ def map_2d(
 
 
 def two_maps(before: ArrayLike, after: ArrayLike, labels: ArrayLike, *, what: str = "class") -> Figure:
-    """Places of the same rows of X and of Z side by side, in the colours of their classes."""
+    """Two maps of the same rows side by side.
+
+    Parameters
+    ----------
+    before, after : array of shape (n, 2)
+        Places of the rows of X and of Z.
+    labels : array of shape (n,)
+        The class or cluster of each row.
+    what : str, default="class"
+        What the groups are called: "class" or "cluster".
+
+    Returns
+    -------
+    Figure
+    """
     labels = drawing.cluster_labels(labels)
     groups = np.unique(labels)
     with style():
@@ -156,10 +208,26 @@ def two_maps(before: ArrayLike, after: ArrayLike, labels: ArrayLike, *, what: st
 
 
 def embed_2d(Z: ArrayLike, seed: int = 0, max_rows: int = 2000) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Row numbers of a random sample of Z, and a t-SNE of it in the plane (m x 2).
+    """t-SNE of a random sample of rows.
 
-    Sign is ignored: z and -z span the same line, so they belong to one subspace and land on one spot. The distance
-    is 1 - |<z_i, z_j>| between rows of length one: 0 on the same line, 1 when orthogonal.
+    Sign is ignored: z and -z span the same line, so they belong to one subspace and get the same place. The distance
+    is 1 - |<z_i, z_j>| between unit rows: 0 on the same line, 1 when orthogonal.
+
+    Parameters
+    ----------
+    Z : array of shape (n, d)
+        The rows.
+    seed : int, default=0
+        Of the sample and of t-SNE.
+    max_rows : int, default=2000
+        Size of the sample.
+
+    Returns
+    -------
+    rows : array of shape (m,)
+        Row numbers of the sample.
+    places : array of shape (m, 2)
+        Their places in the plane.
     """
     Z = drawing.matrix(Z, "Z")
     rows = drawing.sample(len(Z), max_rows, seed)
@@ -172,29 +240,39 @@ def embed_2d(Z: ArrayLike, seed: int = 0, max_rows: int = 2000) -> tuple[NDArray
     D = np.clip(1 - np.abs(U @ U.T), 0, None)
     np.fill_diagonal(D, 0)
     perplexity = min(30.0, (len(rows) - 1) / 3)  # t-SNE wants it below the number of rows
-    # After 600 iterations, of which 250 pull clusters apart, places hardly move; the usual 1,000 take twice as long.
+    # After 600 iterations, of which 250 pull clusters apart, places do not change visibly; 1,000 take twice as long.
     tsne = TSNE(metric="precomputed", init="random", perplexity=perplexity, max_iter=600, random_state=seed)
-    # Threads do not pay for few rows, and on a busy machine they wait for each other up to 30 times longer.
+    # For few rows threads are no faster, and on a busy machine up to 30 times slower.
     with threadpool_limits(1 if len(rows) < 1000 else None, user_api="openmp"):
         return rows, tsne.fit_transform(D).astype(np.float64)
 
 
 def spectrum(Z: ArrayLike) -> Figure:
-    """Singular values of Z on a log axis, with the effective rank exp(entropy of sigma^2 / sum sigma^2)."""
+    """Singular values of Z on a log axis, with the effective rank exp(entropy of sigma^2 / sum sigma^2).
+
+    Parameters
+    ----------
+    Z : array of shape (n, d)
+        The representation.
+
+    Returns
+    -------
+    Figure
+    """
     singular = np.linalg.svd(drawing.finite(drawing.matrix(Z, "Z"), "Z"), compute_uv=False)
     rank = drawing.effective_rank(singular)
-    shown = np.maximum(singular, (singular[0] or 1.0) * 1e-8)  # a log axis cannot show 0
+    positive = np.maximum(singular, (singular[0] or 1.0) * 1e-8)  # a log axis cannot show 0
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         axes = figure.subplots()
-        axes.semilogy(np.arange(1, len(singular) + 1), shown, ".-", color=COLOURS[0], lw=1)
+        axes.semilogy(np.arange(1, len(singular) + 1), positive, ".-", color=COLOURS[0], lw=1)
         axes.axvline(rank, color=COLOURS[3], ls="--", lw=1.2)
         side, shift = ("right", -5) if rank > len(singular) / 2 else ("left", 5)
         place: Any = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points", "ha": side}
         axes.annotate(f"effective rank {rank:.1f}", (rank, 0.93), (shift, 0), color=COLOURS[3], **place)
         axes.set(xlabel="direction of Z, strongest first", ylabel="singular value (log)")
         axes.set_ylim(
-            bottom=0.7 * min(shown[-1], shown[0] / 100)
+            bottom=0.7 * min(positive[-1], positive[0] / 100)
         )  # two decades: a small fall must not look like a cliff
         axes.yaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True))

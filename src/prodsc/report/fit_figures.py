@@ -1,4 +1,4 @@
-"""Figures of one fit that the paper has not: margin against collapse, eigengap, choice of k, classes and clusters."""
+"""Figures of one fit that are not in the paper: collapse margin, eigengap, choice of k, classes and clusters."""
 # ruff: noqa: RUF001 - minus signs are meant
 
 import textwrap
@@ -17,13 +17,11 @@ from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
 from prodsc.training.stopping import RULES
 
-WRITTEN = 20  # up to so many clusters every cell of a table of counts has its number in it
-BINS, LEAST = 10, 10  # of a reliability curve: bins, and rows that a bin needs to be shown
 METERS = ("gamma", "lambda_max", "margin", "effective_rank", "agreement", "perplexity", "stability")
 
 
 def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
-    """How far gamma stayed below the bound of Theorem 2, and how many directions Z used; None when no one looked."""
+    """How far gamma stayed below the bound of Theorem 2, and how many directions Z used; None if not measured."""
     steps = np.asarray(history["step"], dtype=np.float64) + _offsets(history)
     panels = []
     for name, title, hint in (
@@ -51,7 +49,7 @@ def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
         figure.suptitle("Did training stay clear of collapse?")
         drawing.note(
             figure,
-            "Joint phase, looked at every few steps. Left: stay above the dashed line. Right: a dip in the first\n"
+            "Joint phase, measured every few steps. Left: stay above the dashed line. Right: a dip in the first\n"
             "steps that comes back is normal; a fall that stays low is a collapse.",
         )
         ends = ", ".join(f"{title} from {y[0]:.3g} to {y[-1]:.3g}" for _, title, _, _, y in panels)
@@ -60,43 +58,42 @@ def margin(history: Mapping[str, Sequence[Any]]) -> Figure | None:
 
 
 @dataclass(frozen=True)
-class States:
-    """What `keep="best"` saw: the joint steps of its looks, both numbers of each, the look that was kept, and whether
-    training ended because clusters were being split."""
+class Evaluations:
+    """What `keep_weights="best"` measured every few steps, and which weights it kept."""
 
-    steps: NDArray[np.float64]
-    agreement: NDArray[np.float64]
+    steps: NDArray[np.float64]  # of the joint phase
+    agreement: NDArray[np.float64]  # of neighbours
     perplexity: NDArray[np.float64]
-    kept: int
-    ended: bool
+    kept: int  # index of the evaluation whose weights were kept
+    ended: bool  # did training end because clusters were being split?
 
-    def words(self) -> str:
-        kept = f"The state of joint step {self.steps[self.kept]:.0f} was kept, up to which neighbours agreed best"
+    def summary(self) -> str:
+        kept = f"The weights of joint step {self.steps[self.kept]:.0f} were kept, where neighbours agreed best"
         if self.ended:
-            return f"{kept}; training ended at step {self.steps[-1]:.0f}, as it had begun to split clusters."
-        return f"{kept}; training went on to its last step, {self.steps[-1]:.0f}."
+            return f"{kept}; training ended at step {self.steps[-1]:.0f} because it had begun to split clusters."
+        return f"{kept}; training continued to its last step, {self.steps[-1]:.0f}."
 
 
-def states(history: Mapping[str, Sequence[Any]]) -> States | None:
-    """From the history of a fit; None when no one looked."""
+def evaluations(history: Mapping[str, Sequence[Any]]) -> Evaluations | None:
+    """The evaluations in the history of a fit; None when there are none."""
     if "agreement" not in history:
         return None
     agreement, perplexity = (np.asarray(history[name], dtype=np.float64) for name in ("agreement", "perplexity"))
-    seen = np.isfinite(agreement)
-    if not seen.any():
+    evaluated = np.isfinite(agreement)
+    if not evaluated.any():
         return None
     steps, agreement, perplexity = (
-        np.asarray(history["step"], dtype=np.float64)[seen],
-        agreement[seen],
-        perplexity[seen],
+        np.asarray(history["step"], dtype=np.float64)[evaluated],
+        agreement[evaluated],
+        perplexity[evaluated],
     )
     over = np.array([RULES.splits_clusters(p, perplexity[0]) for p in perplexity])
     best = int(np.argmax(np.where(over, -np.inf, RULES.smooth(agreement))))
-    return States(steps, agreement, perplexity, best, bool(over[-1]))
+    return Evaluations(steps, agreement, perplexity, best, bool(over[-1]))
 
 
-def kept(seen: States) -> Figure:
-    """Agreement of neighbours at every look, with the state that was kept, and when clusters would be split."""
+def best_weights(seen: Evaluations) -> Figure:
+    """Agreement of neighbours at every evaluation, the weights that were kept, and where clusters are split."""
     with style():
         figure = Figure(figsize=(WIDTH, 3.3), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -116,18 +113,18 @@ def kept(seen: States) -> Figure:
         figure.suptitle("When was training best?")
         drawing.note(
             figure,
-            "Looked at every few steps, without labels. Left: the fit is where the mean of three points is highest.\n"
+            "Evaluated every few steps, without labels. Left: the fit is where the mean of three points is highest.\n"
             "Right: below the dashed line clusters are being split, and training ends.",
         )
-        figure.set_label(f"Line charts of {len(seen.steps)} looks at training. {seen.words()}")
+        figure.set_label(f"Line charts of {len(seen.steps)} evaluations in training. {seen.summary()}")
     return figure
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What `keep="settled"` saw: the joint steps of its looks, and how like their labels are to those before."""
+class LabelChanges:
+    """What `keep_weights="converged"` measured: NMI of labels with those of the evaluation before."""
 
-    steps: NDArray[np.float64]
+    steps: NDArray[np.float64]  # of the joint phase
     stability: NDArray[np.float64]
 
     @property
@@ -136,25 +133,24 @@ class Settled:
             (self.stability[-RULES.n_unchanged :] >= RULES.same_labels).all()
         )
 
-    def words(self) -> str:
+    def summary(self) -> str:
         if self.ended:
-            return (
-                f"Training ended at step {self.steps[-1]:.0f}: for {RULES.n_unchanged} looks labels had hardly changed."
-            )
-        return f"Training went on to its last step, {self.steps[-1]:.0f}; labels were still changing a little."
+            unchanged = f"labels stayed the same in {RULES.n_unchanged} evaluations"
+            return f"Training ended at step {self.steps[-1]:.0f}: {unchanged}."
+        return f"Training continued to its last step, {self.steps[-1]:.0f}; labels were still changing a little."
 
 
-def settling(history: Mapping[str, Sequence[Any]]) -> Settled | None:
-    """From the history of a fit; None when no one looked twice."""
+def label_changes(history: Mapping[str, Sequence[Any]]) -> LabelChanges | None:
+    """The changes of labels in the history of a fit; None when there are none."""
     stability = np.asarray(history.get("stability", ()), dtype=np.float64)
-    seen = np.isfinite(stability)
-    if not seen.any():
+    evaluated = np.isfinite(stability)
+    if not evaluated.any():
         return None
-    return Settled(np.asarray(history["step"], dtype=np.float64)[seen], stability[seen])
+    return LabelChanges(np.asarray(history["step"], dtype=np.float64)[evaluated], stability[evaluated])
 
 
-def settled(seen: Settled) -> Figure:
-    """How much labels of one look have in common with those of the look before."""
+def label_convergence(seen: LabelChanges) -> Figure:
+    """How much the labels of one evaluation have in common with those of the evaluation before."""
     with style():
         figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
         axes = figure.subplots()
@@ -162,12 +158,13 @@ def settled(seen: Settled) -> Figure:
         axes.axhline(RULES.same_labels, color=COLOURS[3], ls="--", lw=1.2)
         low = min(float(seen.stability.min()), 0.9)
         axes.set(xlabel="joint step", ylim=(low - 0.05 * (1 - low), 1 + 0.05 * (1 - low)))
-        drawing.panel_title(axes, "NMI with the labels of the look before", "1: the same clusters")
-        figure.suptitle("When did labels settle?")
+        drawing.panel_title(axes, "NMI with the labels of the evaluation before", "1: the same clusters")
+        figure.suptitle("When did labels stop changing?")
         drawing.note(
-            figure, f"Looked at every few steps. After {RULES.n_unchanged} looks above the dashed line training ends."
+            figure,
+            f"Evaluated every few steps. Training ends after {RULES.n_unchanged} evaluations above the dashed line.",
         )
-        figure.set_label(f"A line chart of {len(seen.steps)} looks at training. {seen.words()}")
+        figure.set_label(f"A line chart of {len(seen.steps)} evaluations in training. {seen.summary()}")
     return figure
 
 
@@ -235,7 +232,7 @@ def k_curve(curve: KCurve) -> Figure:
 
 
 def suggested_k(values: ArrayLike) -> int:
-    """Where the widest gap is, from 2 on: the first eigenvalue is 0 for any graph, so a gap after it says nothing."""
+    """Where the widest gap is, from 2 on: the first eigenvalue is 0 for any graph, so the gap after it is ignored."""
     gaps = np.diff(np.asarray(values, dtype=np.float64))
     return int(np.argmax(gaps[1:]) + 2) if len(gaps) > 1 else 1
 
@@ -249,7 +246,7 @@ def confusion(
     order = [*partner[matched], *(c for c in range(counts.shape[1]) if c not in set(partner.tolist()))]
     table = counts[np.ix_(clusters, order)]
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
-    few = max(table.shape) <= WRITTEN
+    few = max(table.shape) <= 20  # then every cell has room for its number
     with style():
         figure = Figure(
             figsize=(WIDTH, 1.6 + WIDTH * 0.72 * min(1.0, max(0.35, len(table) / 12))), layout="constrained"
@@ -275,38 +272,54 @@ def confusion(
     return figure  # fmt: skip
 
 
-def reliability(right: ArrayLike, **confidences: ArrayLike) -> Figure:
-    """Are labels as often right as they are sure? `right` says which rows are, each keyword how sure they all were."""
+def reliability(right: ArrayLike, *, bins: int = 10, min_rows: int = 10, **confidences: ArrayLike) -> Figure:
+    """The share of right labels by confidence.
+
+    Parameters
+    ----------
+    right : array of shape (n,)
+        Whether the label of each row is right.
+    bins : int, default=10
+        Bins of confidence.
+    min_rows : int, default=10
+        Bins with fewer rows are left out.
+    **confidences : array of shape (n,)
+        One curve for each: the confidence of every label.
+
+    Returns
+    -------
+    Figure
+    """
     truth = np.asarray(right, dtype=np.float64)
-    edges = np.linspace(0, 1, BINS + 1)
+    edges = np.linspace(0, 1, bins + 1)
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         axes = figure.subplots()
-        axes.plot([0, 1], [0, 1], color=INK, ls="--", lw=1, label="as sure as right")
-        said = []
+        axes.plot([0, 1], [0, 1], color=INK, ls="--", lw=1, label="calibrated")
+        summaries = []
         for colour, (name, values) in zip(COLOURS, confidences.items(), strict=False):
-            sure = drawing.fractions(values, name, len(truth))
-            place = np.clip(np.digitize(sure, edges) - 1, 0, BINS - 1)
-            used = [i for i in range(BINS) if (place == i).sum() >= LEAST]
-            x, y = ([column[place == i].mean() for i in used] for column in (sure, truth))
-            error = metrics.calibration_error(sure, truth)
-            words = f"{name.replace('_', ' ')}: mean {sure.mean():.3f}, ECE {error:.3f}"
-            axes.plot(x, y, ".-", color=colour, ms=9, label=words)
-            said.append(words)
+            confidence = drawing.fractions(values, name, len(truth))
+            place = np.clip(np.digitize(confidence, edges) - 1, 0, bins - 1)
+            used = [i for i in range(bins) if (place == i).sum() >= min_rows]
+            x, y = ([column[place == i].mean() for i in used] for column in (confidence, truth))
+            error = metrics.calibration_error(confidence, truth)
+            summary = f"{name.replace('_', ' ')}: mean {confidence.mean():.3f}, ECE {error:.3f}"
+            axes.plot(x, y, ".-", color=colour, ms=9, label=summary)
+            summaries.append(summary)
         axes.set(xlabel="confidence", ylabel="share of right labels", xlim=(0, 1), ylim=(0, 1))
         axes.legend(loc="upper left")
-        figure.suptitle("Are labels as often right as they are sure?")
+        figure.suptitle("Are labels right as often as their confidence says?")
         drawing.note(
             figure,
-            f"Rows in {BINS} bins by confidence (bins of {LEAST} rows or more). Right: in the cluster that is\n"
-            "matched to their class. On the dashed line labels are as sure as right; below it, too sure.",
+            f"Rows in {bins} bins by confidence (bins of {min_rows} rows or more). Right: in the cluster that is\n"
+            "matched to their class. On the dashed line confidence is calibrated; below it, it is too high.",
         )
-        figure.set_label(f"Reliability curves, {truth.mean():.3f} of the labels right; {'; '.join(said)}.")
+        figure.set_label(f"Reliability curves, {truth.mean():.3f} of the labels right; {'; '.join(summaries)}.")
     return figure
 
 
 def _offsets(history: Mapping[str, Sequence[Any]]) -> drawing.Floats:
-    """Steps count anew in each phase; the axis goes on."""
+    """What to add to the steps, which start at 1 in each phase, for one axis over all phases."""
     steps, phases = np.asarray(history["step"], dtype=np.float64), list(history["phase"])
     starts = [i for i in range(1, len(phases)) if steps[i] <= steps[i - 1]]
     offsets = np.zeros(len(steps))

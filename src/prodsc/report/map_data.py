@@ -1,4 +1,4 @@
-"""What the page's script needs to know of the rows, compact: arrays of numbers as base64, words as JSON."""
+"""The rows as the script of the page reads them: arrays of numbers as base64, texts as JSON."""
 
 import base64
 from collections.abc import Sequence
@@ -9,69 +9,83 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodsc.report import drawing
-from prodsc.report.looks import ACROSS, SHEET, TEXT_BYTES, Looks, Sprites, short, sprites
+from prodsc.report.previews import LIMITS, RowPreviews, Sprites, make_sprites, short
 from prodsc.report.style import COLOURS, COLOURS_ON_DARK
 
 KINDS = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
-EDGE = 0.02  # of the map that stays empty all around
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The rows on the page: all of them, or a sample. Everything else on the page numbers them 0 to len(rows) - 1."""
+class PageRows:
+    """The rows on the page: all of them, or a sample. The page numbers them 0 to len(rows) - 1."""
 
-    rows: NDArray[np.intp]  # their numbers in X
+    rows: NDArray[np.intp]  # row numbers in X
     places: drawing.Floats
     labels: NDArray[np.intp]
     confidence: drawing.Floats
-    second: NDArray[np.intp]  # the cluster a row would go to otherwise
-    sizes: Sequence[int]  # of the clusters, all rows counted
-    looks: Looks  # numbered as X
+    second: NDArray[np.intp]  # the second most probable cluster of each row
+    sizes: Sequence[int]  # of the clusters, over all rows of X
+    previews: RowPreviews  # of all rows of X
     truth: NDArray[np.intp] | None = None
     classes: Sequence[str] = ()
-    elsewhere: NDArray[np.intp] | None = None  # the cluster of another fit, by the names of this one
+    elsewhere: NDArray[np.intp] | None = None  # the cluster of another fit, as the matching cluster of this one
 
     def name(self, i: int) -> str:
-        return self.looks.name(int(self.rows[i]))
+        return self.previews.name(int(self.rows[i]))
 
     def texts(self) -> list[str] | None:
-        return None if self.looks.texts is None else [short(self.looks.texts[row]) for row in self.rows]
+        return None if self.previews.texts is None else [short(self.previews.texts[row]) for row in self.rows]
 
 
-def map_data(shown: Shown, needed: Sequence[int]) -> tuple[dict[str, Any], list[str]]:
-    """The data, and what a reader must know of what was left out; rows in `needed` have their picture and text."""
-    plane = unit_square(shown.places)
-    k, n = len(shown.sizes), len(shown.rows)
+def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any], list[str]]:
+    """What the script of the page reads.
+
+    Parameters
+    ----------
+    page_rows : PageRows
+        The rows on the page.
+    needed : sequence of int
+        Rows that must have their image and text; others have them as far as space allows.
+
+    Returns
+    -------
+    data : dict
+        JSON values.
+    notes : list of str
+        Sentences about what was left out.
+    """
+    plane = unit_square(page_rows.places)
+    k, n = len(page_rows.sizes), len(page_rows.rows)
     notes = []
-    texts: list[str | None] | None = list(shown.texts() or []) or None
-    if texts is not None and sum(len(t or "") for t in texts) > TEXT_BYTES:
+    texts: list[str | None] | None = list(page_rows.texts() or []) or None
+    if texts is not None and sum(len(t or "") for t in texts) > LIMITS.text_bytes:
         mean = sum(len(t or "") for t in texts) / n
-        kept = {*needed, *np.random.default_rng(0).permutation(n)[: int(TEXT_BYTES / mean)].tolist()}
+        kept = {*needed, *np.random.default_rng(0).permutation(n)[: int(LIMITS.text_bytes / mean)].tolist()}
         texts = [text if i in kept else None for i, text in enumerate(texts)]
         notes.append(f"Texts are shown for {len(kept):,} of {n:,} rows, to keep this file small.")
-    found: Sprites | None = None
-    if shown.looks.image is not None:
-        load, rows = shown.looks.image, shown.rows
-        found = sprites(lambda i: load(int(rows[i])), needed, n)
-        if len(found.rows) < n:
-            notes.append(f"Thumbnails are shown for {len(found.rows):,} of {n:,} rows, to keep this file small.")
+    thumbnails: Sprites | None = None
+    if page_rows.previews.image is not None:
+        load, rows = page_rows.previews.image, page_rows.rows
+        thumbnails = make_sprites(lambda i: load(int(rows[i])), needed, n)
+        if len(thumbnails.rows) < n:
+            notes.append(f"Thumbnails are shown for {len(thumbnails.rows):,} of {n:,} rows, to keep this file small.")
     data = {
         "k": k,
-        "sizes": [int(size) for size in shown.sizes],
+        "sizes": [int(size) for size in page_rows.sizes],
         "x": packed(np.round(plane[:, 0] * 65535), "u16"),
         "y": packed(np.round(plane[:, 1] * 65535), "u16"),
-        "centres": packed(_centres(plane, shown.labels, k).reshape(-1), "f32"),
-        "label": packed(shown.labels, _narrow(k)),
-        "second": packed(shown.second, _narrow(k)),
-        "confidence": packed(np.round(np.clip(shown.confidence, 0, 1) * 255), "u8"),
-        "rows": None if (shown.rows == np.arange(n)).all() else packed(shown.rows, "u32"),
-        "ids": None if shown.looks.ids is None else [shown.name(i) for i in range(n)],
+        "centres": packed(_centres(plane, page_rows.labels, k).reshape(-1), "f32"),
+        "label": packed(page_rows.labels, _narrow(k)),
+        "second": packed(page_rows.second, _narrow(k)),
+        "confidence": packed(np.round(np.clip(page_rows.confidence, 0, 1) * 255), "u8"),
+        "rows": None if (page_rows.rows == np.arange(n)).all() else packed(page_rows.rows, "u32"),
+        "ids": None if page_rows.previews.ids is None else [page_rows.name(i) for i in range(n)],
         "texts": texts,
-        "columns": [_column(name, values[shown.rows]) for name, values in shown.looks.columns.items()],
-        "truth": None if shown.truth is None else packed(shown.truth, _narrow(len(shown.classes))),
-        "classes": list(shown.classes),
-        "elsewhere": None if shown.elsewhere is None else packed(shown.elsewhere, _narrow(k + 1)),
-        "sprites": None if found is None else _sprite_data(found),
+        "columns": [_column(name, values[page_rows.rows]) for name, values in page_rows.previews.columns.items()],
+        "truth": None if page_rows.truth is None else packed(page_rows.truth, _narrow(len(page_rows.classes))),
+        "classes": list(page_rows.classes),
+        "elsewhere": None if page_rows.elsewhere is None else packed(page_rows.elsewhere, _narrow(k + 1)),
+        "sprites": None if thumbnails is None else _sprite_data(thumbnails),
         "colours": COLOURS,
         "coloursOnDark": COLOURS_ON_DARK,
     }
@@ -79,24 +93,24 @@ def map_data(shown: Shown, needed: Sequence[int]) -> tuple[dict[str, Any], list[
 
 
 def packed(values: NDArray[Any], kind: str) -> dict[str, str]:
-    """Little-endian numbers as base64; the script knows the kinds by the same names."""
+    """Little-endian numbers as base64; the script of the page uses the same names of kinds."""
     array = np.ascontiguousarray(values).astype(np.dtype(KINDS[kind]).newbyteorder("<"))
     return {"kind": kind, "data": base64.b64encode(array.tobytes()).decode("ascii")}
 
 
-def unit_square(places: drawing.Floats) -> drawing.Floats:
-    """The plane moved and scaled into the unit square with a margin, its proportions kept."""
+def unit_square(places: drawing.Floats, margin: float = 0.02) -> drawing.Floats:
+    """The plane moved and scaled into the unit square with a margin; proportions are kept."""
     low, high = places.min(axis=0), places.max(axis=0)
     span = float((high - low).max()) or 1.0
-    return 0.5 + (places - (low + high) / 2) / span * (1 - 2 * EDGE)
+    return 0.5 + (places - (low + high) / 2) / span * (1 - 2 * margin)
 
 
 def _centres(plane: drawing.Floats, labels: NDArray[np.intp], k: int) -> drawing.Floats:
-    """Where the number of each cluster stands: the row nearest the median, so that it is never beside a crescent."""
+    """Where the number of each cluster is written: at the row nearest the median, so that it is always on a row."""
     centres = np.full((k, 2), -1.0)
     for c in np.unique(labels):
-        mine = plane[labels == c]
-        centres[c] = mine[np.argmin(np.square(mine - np.median(mine, axis=0)).sum(axis=1))]
+        members = plane[labels == c]
+        centres[c] = members[np.argmin(np.square(members - np.median(members, axis=0)).sum(axis=1))]
     return centres
 
 
@@ -106,16 +120,17 @@ def _column(name: str, values: NDArray[Any]) -> dict[str, Any]:
     return {"name": name, "words": [short(str(value)) for value in values.tolist()]}
 
 
-def _sprite_data(found: Sprites) -> dict[str, Any]:
+def _sprite_data(thumbnails: Sprites) -> dict[str, Any]:
     return {
-        "rows": packed(np.array(found.rows), "u32"),
-        "count": len(found.rows),
-        "tile": found.tile,
-        "across": ACROSS,
-        "perSheet": SHEET,
-        "sheets": [(kind, base64.b64encode(content).decode("ascii")) for kind, content in found.sheets],
+        "rows": packed(np.array(thumbnails.rows), "u32"),
+        "count": len(thumbnails.rows),
+        "tile": thumbnails.tile,
+        "across": LIMITS.per_line,
+        "perSheet": LIMITS.per_sheet,
+        "sheets": [(kind, base64.b64encode(content).decode("ascii")) for kind, content in thumbnails.sheets],
     }
 
 
 def _narrow(k: int) -> str:
+    """The smallest kind for numbers below k."""
     return "u8" if k <= 256 else "u16"

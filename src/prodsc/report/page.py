@@ -1,7 +1,7 @@
 """One self-contained HTML page: facts, tables, pictures and a map in a file that opens from disk without a network.
 
-What comes from the data reaches the page in two ways only: through templates that escape it, and as JSON that the
-page's script sets as text. The page's policy lets no other script run and nothing be fetched.
+Text from the data reaches the page in two ways only: through templates that escape it, and as JSON that the script of
+the page inserts as text. The security policy of the page allows no other script and no request.
 """
 
 import base64
@@ -22,12 +22,10 @@ from PIL import Image  # comes with matplotlib
 
 from prodsc.files import write_text
 
-DPI = 150  # sharp on paper and on a dense screen, and a page of five figures stays below 1 MB
-
 
 @dataclass(frozen=True)
 class PageTable:
-    """A caption, the heads of the columns, and rows of cells that are already text; the first cell names the row."""
+    """A caption, column names, and rows of cells as text; the first cell names the row."""
 
     caption: str
     columns: Sequence[str]
@@ -43,25 +41,27 @@ class PageTable:
 
 @dataclass(frozen=True)
 class PageFigure:
-    figure: Figure | Path  # or a PNG that is already there
+    """A figure with a heading and a caption."""
+
+    figure: Figure | Path  # a matplotlib figure, or a PNG file
     heading: str
     caption: str
 
     @property
-    def words(self) -> str:
-        """The alternative text: what the figure says of itself, else the heading."""
-        said = self.figure.get_label() if isinstance(self.figure, Figure) else _description(self.figure)
-        return str(said or self.heading)
+    def alternative_text(self) -> str:
+        """The label of the figure, else the heading."""
+        label = self.figure.get_label() if isinstance(self.figure, Figure) else _description(self.figure)
+        return str(label or self.heading)
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of the page with a name to link to; several pictures in a row stand side by side where there is room."""
+    """A section with a name to link to; consecutive figures stand side by side where there is room."""
 
     name: str
     heading: str
     lead: str
-    parts: Sequence["PageItem"]
+    items: Sequence["PageItem"]
 
 
 PageItem = PageTable | PageFigure | Markup
@@ -81,8 +81,28 @@ def render_page(
     sections: Sequence[PageSection] = (),
     data: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page as text. `figures` are (figure, heading, caption); `data` is what the map shows (see `fit_page`)."""
-    loose = [*map(_part, tables), *(_part(PageFigure(*figure)) for figure in figures)]
+    """The page as text.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    facts : mapping of str to str
+        Shown under the title.
+    tables : sequence of PageTable, optional
+        Before the sections.
+    figures : sequence of (figure, heading, caption), optional
+        Before the sections.
+    sections : sequence of PageSection, optional
+        The content.
+    data : mapping, optional
+        What the map shows; see `map_data`.
+
+    Returns
+    -------
+    str
+    """
+    loose = [*map(_render, tables), *(_render(PageFigure(*figure)) for figure in figures)]
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     page = _environment().get_template("page.html.jinja").render(
@@ -90,7 +110,7 @@ def render_page(
         facts=facts,
         loose=loose,
         sections=[
-            {"name": s.name, "heading": s.heading, "lead": s.lead, "parts": _parts_of(s)} for s in sections
+            {"name": s.name, "heading": s.heading, "lead": s.lead, "parts": _rendered_items(s)} for s in sections
         ],
         css=Markup(_file("page.css")),
         data=None if data is None else Markup(_json(data)),
@@ -102,50 +122,50 @@ def render_page(
 
 
 def component(name: str, *values: Any, **named: Any) -> Markup:
-    """One of the macros in components.html.jinja, filled in."""
+    """Fill in one of the macros of components.html.jinja."""
     return Markup(getattr(_environment().get_template("components.html.jinja").module, name)(*values, **named))
 
 
-def _parts_of(section: PageSection) -> list[Markup]:
-    made: list[Markup] = []
+def _rendered_items(section: PageSection) -> list[Markup]:
+    rendered: list[Markup] = []
     pictures: list[Markup] = []
-    for part in [*section.parts, Markup("")]:
-        if isinstance(part, PageFigure):
-            pictures.append(_part(part, card=False))
+    for item in [*section.items, Markup("")]:
+        if isinstance(item, PageFigure):
+            pictures.append(_render(item, card=False))
             continue
         if pictures:
-            made.append(Markup('<div class="pictures">') + Markup("").join(pictures) + Markup("</div>"))
+            rendered.append(Markup('<div class="pictures">') + Markup("").join(pictures) + Markup("</div>"))
             pictures = []
-        made.append(_part(part, card=False))
-    return made
+        rendered.append(_render(item, card=False))
+    return rendered
 
 
-def _part(part: PageItem, card: bool = True) -> Markup:
-    if isinstance(part, PageTable):
-        return component("table", part, card=card)
-    if isinstance(part, PageFigure):
-        return component("picture", part, _png(part.figure), card=card)
-    return part
+def _render(item: PageItem, card: bool = True) -> Markup:
+    if isinstance(item, PageTable):
+        return component("table", item, card=card)
+    if isinstance(item, PageFigure):
+        return component("picture", item, _png(item.figure), card=card)
+    return item
 
 
 def _json(data: Mapping[str, Any]) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    """JSON that is safe inside a script element: nothing in it can end the element or start another."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("prodsc.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.filters["percent"] = percent
-    return made
+    environment.filters["percent"] = percent
+    return environment
 
 
 def percent(share: float) -> str:
-    """Whole percents, finer near certainty: a row at 99.98 % is a border case where the others are at 100."""
+    """Whole percentages, with more digits near 100: a row at 99.98 % may be a border row of its cluster."""
     return f"{share:.0%}" if share < 0.99 else f"{share:.2%}" if share < 0.9999 else ">99.99%"
 
 
@@ -158,11 +178,12 @@ def _description(png: Path) -> str:
         return str(image.info.get("Description", ""))
 
 
-def _png(figure: Figure | Path) -> str:
+def _png(figure: Figure | Path, dpi: int = 150) -> str:
+    """A figure as PNG in base64; at 150 dpi a page of five figures stays below 1 MB."""
     if isinstance(figure, Path):
         return base64.b64encode(figure.read_bytes()).decode("ascii")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
+    figure.savefig(buffer, format="png", dpi=dpi)
     # 256 colours make a heat map four times smaller, and no pixel is off by more than a tenth. Saving again also drops
     # matplotlib's version from the file, so that the same figure gives the same bytes.
     full = Image.open(buffer).convert("RGB")

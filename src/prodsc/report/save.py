@@ -1,4 +1,4 @@
-"""A figure into a file: PNG, SVG or PDF by its ending, the same bytes for the same figure."""
+"""Write a figure as PNG, SVG or PDF; the same figure gives the same bytes."""
 
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,33 @@ from prodsc.errors import OutputError
 from prodsc.report.style import style
 
 SUFFIXES = (".png", ".svg", ".pdf")
-DPI = 200  # of a PNG, and of the heat maps inside the other two
 
 
-def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:
-    """Write the figure, whole or not at all; its alternative text travels in the file's metadata."""
+def save_figure(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
+    """Write a figure to a file, with its alternative text in the metadata.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to write.
+    path : path
+        Ends in .png, .svg or .pdf. The file is written completely or not at all.
+    dpi : int, default=200
+        Resolution of a PNG, and of heat maps in the other formats.
+
+    Returns
+    -------
+    Path
+    """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise OutputError(f"{path} must end in {', '.join(SUFFIXES)}; the ending says what is written.")
-    title, words = figure.get_suptitle(), str(figure.get_label())
+        raise OutputError(f"{path} must end in {', '.join(SUFFIXES)}; the ending decides the format.")
+    title, alternative = figure.get_suptitle(), str(figure.get_label())
     about: dict[str, Any] = {  # dates and versions are left out: they would make every file differ
-        ".png": {"Title": title, "Description": words, "Software": None},
-        ".svg": {"Title": title, "Description": words, "Date": None},
-        ".pdf": {"Title": title, "Subject": words, "CreationDate": None},
+        ".png": {"Title": title, "Description": alternative, "Software": None},
+        ".svg": {"Title": title, "Description": alternative, "Date": None},
+        ".pdf": {"Title": title, "Subject": alternative, "CreationDate": None},
     }[suffix]
     with style(), files.atomic(path) as part:
         figure.savefig(part, format=suffix[1:], dpi=dpi, metadata=about)

@@ -1,4 +1,4 @@
-"""A finished run, read again: what was asked, what came out, and (when asked for) its rows and its model."""
+"""A finished run, read from its folder: request, result, labels, and on demand its rows and its model."""
 
 import csv
 from dataclasses import dataclass, replace
@@ -11,22 +11,24 @@ import numpy as np
 from prodsc import files
 from prodsc.errors import InputError, ModelFileError
 from prodsc.registry import load
-from prodsc.runs.run import LABELS, REQUEST, RESULT, Request, rows_of
+from prodsc.runs.run import LABELS, REQUEST, RESULT, FitRequest, rows_of
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.source import Source
 
 
 @dataclass(frozen=True)
 class PastRun:
+    """A finished run; rows and model are read when they are first used."""
+
     folder: Path
-    request: Request
+    request: FitRequest
     result: dict[str, Any]  # result.json
     labels: np.ndarray  # the cluster of each row
     confidence: np.ndarray
 
     @cached_property
     def data(self) -> Source:
-        """The rows the run was fitted on; others are refused, because labels would be put on the wrong rows."""
+        """The rows the run was fitted on. Raises InputError for other rows, which have other labels."""
         try:
             data = rows_of(self.request)
         except InputError as error:
@@ -46,7 +48,7 @@ class PastRun:
 
     @cached_property
     def ids(self) -> list[str] | None:
-        """What the file calls its rows; None when it has no names for them."""
+        """The names of the rows in the file, if it has any."""
         return self.data.ids
 
     @cached_property
@@ -56,14 +58,31 @@ class PastRun:
 
 
 def open_run(folder: str | Path, data: str | Path | None = None) -> PastRun:
-    """The run in a folder that `prodsc fit` wrote; `data` says where its rows are now, if they were moved."""
+    """Open the run in a folder that `prodsc fit` wrote.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the run.
+    data : path, optional
+        Where its rows are now, if they were moved.
+
+    Returns
+    -------
+    PastRun
+
+    Raises
+    ------
+    ModelFileError
+        If the folder holds no finished run, or a damaged one.
+    """
     folder = Path(folder)
     if not (folder / RESULT).is_file():
         unfinished = (folder / REQUEST).is_file()
         way = f"Finish it: prodsc fit --resume {folder}" if unfinished else "Name a folder that `prodsc fit` wrote"
         raise ModelFileError(f"{folder} holds no finished run ({RESULT} is not there). {way}.")
     try:
-        request = Request.of(files.read_json(folder / REQUEST), folder)
+        request = FitRequest.from_json(files.read_json(folder / REQUEST), folder)
         result = files.read_json(folder / RESULT)
         labels, confidence = _labels(folder / LABELS)
         if not isinstance(result["data"]["fingerprint"], str):

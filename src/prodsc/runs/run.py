@@ -1,4 +1,4 @@
-"""One run: a file in, a folder of results out. Interrupted at any moment, it goes on from its last checkpoint."""
+"""One run: fit a file, write a folder of results. An interrupted run continues from its last checkpoint."""
 
 import time
 import warnings
@@ -30,8 +30,8 @@ ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, TENSORS, ABOUT)
 
 
 @dataclass(frozen=True)
-class Request:
-    """What was asked for; kept in the folder so that a stopped run can go on."""
+class FitRequest:
+    """What a run fits; kept as run.json in its folder so that a stopped run can be continued."""
 
     file: Path
     out: Path
@@ -39,7 +39,7 @@ class Request:
     parameters: dict[str, Any]
     recipe: str | None = None
     command: str = ""
-    known_labels: str | None = None  # what is known of a few rows: an array or column of the file, or another file
+    known_labels: str | None = None  # labels of a few rows: an array or column of the file, or another file
     must_link: str | None = None  # files of pairs
     cannot_link: str | None = None
 
@@ -60,24 +60,24 @@ class Request:
             raise ModelFileError(f"{folder} holds no run to resume ({REQUEST} is not there).") from error
         except ValueError as error:
             raise ModelFileError(f"{folder / REQUEST} is damaged ({error}). Start again with a new --out.") from error
-        return cls.of(content, folder)
+        return cls.from_json(content, folder)
 
     @classmethod
-    def of(cls, content: dict[str, Any], folder: Path) -> Self:
-        """From what run.json holds."""
+    def from_json(cls, content: dict[str, Any], folder: Path) -> Self:
+        """The request in the content of run.json."""
         return cls(**(content | {"file": Path(content["file"]), "out": folder}))
 
     def prepare(self, overwrite: bool) -> None:
-        """Refuse an --out that is not ours to write; nothing is made yet."""
+        """Raise OutputError when the folder must not be written; nothing is written yet."""
         if self.out.exists() and not self.out.is_dir():
             raise OutputError(f"--out {self.out} is a file. Name a folder that does not exist yet.")
         if self.out.is_dir() and any(self.out.iterdir()) and not overwrite:
             stopped = (self.out / REQUEST).exists() and not (self.out / RESULT).exists()
-            hint = f"go on with it: prodsc fit --resume {self.out}" if stopped else "or give --overwrite"
+            hint = f"continue with: prodsc fit --resume {self.out}" if stopped else "or give --overwrite"
             raise OutputError(f"--out {self.out} exists and is not empty. Choose another folder, {hint}.")
 
     def start(self) -> None:
-        """Make the folder; results of an earlier run that may be overwritten go now, all of them."""
+        """Make the folder and remove the results of an earlier run."""
         try:
             self.out.mkdir(parents=True, exist_ok=True)
             for name in ALL_FILES:
@@ -89,18 +89,21 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Result:
+class FitResult:
+    """What a run reports."""
+
     out: Path
     sizes: list[int]
     scores: dict[str, float] | None
     seconds: float
     peak_memory_mb: float
     notes: list[str] = field(default_factory=list)
-    report_seconds: float = 0.0  # on top: the page is for people, and most of its cost is pictures
+    report_seconds: float = 0.0  # not part of `seconds`
 
     def summary(self) -> str:
-        shown = ", ".join(map(str, self.sizes[:12])) + (", ..." if len(self.sizes) > 12 else "")
-        lines = [f"{sum(self.sizes)} rows in {len(self.sizes)} clusters of sizes {shown}"]
+        """Some lines for the terminal."""
+        sizes = ", ".join(map(str, self.sizes[:12])) + (", ..." if len(self.sizes) > 12 else "")
+        lines = [f"{sum(self.sizes)} rows in {len(self.sizes)} clusters of sizes {sizes}"]
         if self.scores is not None:
             lines.append("  ".join(f"{name} {value:.4f}" for name, value in self.scores.items()))
         lines += [f"note: {note}" for note in self.notes]
@@ -111,13 +114,32 @@ class Result:
 
 
 def run(
-    request: Request, callbacks: Sequence[Callback] = (), progress: ProgressFunction | None = None
-) -> Result | None:
-    """Fit, then write everything; result.json comes last, so a folder that has it is complete.
+    request: FitRequest, callbacks: Sequence[Callback] = (), progress: ProgressFunction | None = None
+) -> FitResult | None:
+    """Fit and write the folder of results.
 
-    On several ranks all fit and the first one writes; the others have no result.
+    result.json is written last, so a folder that has it is complete.
+
+    Parameters
+    ----------
+    request : FitRequest
+        What to fit; its folder may hold the checkpoint of an interrupted run.
+    callbacks : sequence of Callback, optional
+        For the training loop.
+    progress : ProgressFunction, optional
+        Called while the file is converted.
+
+    Returns
+    -------
+    FitResult or None
+        None on all ranks but the first, which writes the results.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C, after a checkpoint was written.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     data = rows_of(request, progress)
     data = replace(data, X=as_array(data.X))  # one object for all passes over the rows, so that files are read once
     model = PRODSC.from_flat(**request.parameters)
@@ -130,51 +152,54 @@ def run(
         model.fit(data, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
         if not ranks.first():
             return None
-        result = write_results(request, data, model, began)
+        result = write_results(request, data, model, start)
     except KeyboardInterrupt as stop:
-        raise Interrupted(f"{stop or 'stopped'}; go on with: prodsc fit --resume {request.out}") from None
+        raise Interrupted(f"{stop or 'stopped'}; continue with: prodsc fit --resume {request.out}") from None
     except RankError as lost:
-        raise RankError(f"{lost} Go on with the last checkpoint: prodsc fit --resume {request.out}") from lost
+        raise RankError(f"{lost} Continue with the last checkpoint: prodsc fit --resume {request.out}") from lost
     (request.out / CHECKPOINT).unlink(missing_ok=True)
     return result
 
 
-def rows_of(request: Request, progress: ProgressFunction | None = None) -> Source:
+def rows_of(request: FitRequest, progress: ProgressFunction | None = None) -> Source:
     """The rows that a request asks to cluster."""
     exclude = [] if request.known_labels is None else [request.known_labels]
     return open_source(str(request.file), labels=request.labels, exclude=exclude, progress=progress)
 
 
-def write_results(request: Request, data: Source, model: PRODSC, began: float) -> Result:
+def write_results(request: FitRequest, data: Source, model: PRODSC, start: float) -> FitResult:
+    """Write labels, model, history, page and result.json; `start` is when the run began."""
     write_labels(request.out / LABELS, [(model.labels_, model.confidence_, model.outlier_score_)])
     model.save(request.out)
     files.write_text(request.out / HISTORY, history_csv(model.history_))
-    found = scores(data.y, model.labels_) if data.y is not None else None
+    known_scores = scores(data.y, model.labels_) if data.y is not None else None
     notes = []
     if model.n_constant_features_:
-        notes.append(f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and say nothing.")
+        notes.append(
+            f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and carry no information."
+        )
     if model.k_curve_ is not None:
         notes.append(f"n_clusters='auto' found {model.k_curve_.summary()}")
-    result = Result(
+    result = FitResult(
         request.out,
         np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
-        found,
-        time.monotonic() - began,
+        known_scores,
+        time.monotonic() - start,
         peak_memory_mb(),
         notes,
     )
-    made = described(request, data, model, result)
+    content = result_content(request, data, model, result)
     try:
-        write_report(request, data, model, made)
+        write_report(request, data, model, content)
     except MissingExtraError as missing:
         warnings.warn(f"{PAGE} is not written: {missing}", stacklevel=2)
-    result = replace(result, report_seconds=time.monotonic() - began - result.seconds)
-    files.write_json(request.out / RESULT, made | {"report_seconds": round(result.report_seconds, 3)})
+    result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
+    files.write_json(request.out / RESULT, content | {"report_seconds": round(result.report_seconds, 3)})
     return result
 
 
-def described(request: Request, data: Source, model: PRODSC, result: Result) -> dict[str, Any]:
-    """result.json: what was done, to what, with what, and what came out."""
+def result_content(request: FitRequest, data: Source, model: PRODSC, result: FitResult) -> dict[str, Any]:
+    """The content of result.json: command, data, parameters, scores, cost and versions."""
     return {
         "command": request.command,
         "recipe": request.recipe,
@@ -203,12 +228,12 @@ def described(request: Request, data: Source, model: PRODSC, result: Result) -> 
     }
 
 
-def write_report(request: Request, data: Source, model: PRODSC, made: dict[str, Any], **more: Any) -> None:
-    """The page of a run; `more` is what only a later `prodsc report` can know, such as the images behind features."""
+def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any], **more: Any) -> None:
+    """Write the page of a run; `content` is that of result.json, `more` goes to `write_fit_page`."""
     from prodsc.report.fit_page import write_fit_page  # matplotlib is slow to import, and needed only here
-    from prodsc.report.looks import open_looks
+    from prodsc.report.previews import open_previews
 
-    more.setdefault("looks", open_looks(data))
+    more.setdefault("previews", open_previews(data))
     columns = "" if data.X.ndim != 2 else f" x {data.X.shape[1]:,}"
     facts = {
         "file": str(request.file),
@@ -217,17 +242,17 @@ def write_report(request: Request, data: Source, model: PRODSC, made: dict[str, 
     }
     title = f"Clusters of {request.file.name}"
     names: dict[str, Any] = {"columns": data.columns, "classes": data.class_names}
-    write_fit_page(request.out / PAGE, title, model, data.X, facts=facts, y=data.y, made=made, **names, **more)
+    write_fit_page(request.out / PAGE, title, model, data.X, facts=facts, y=data.y, made=content, **names, **more)
 
 
 def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]]) -> None:
-    """labels.csv from what `labelled` gives, as it comes."""
+    """Write labels.csv from what `labelled` yields."""
     with files.atomic(path) as part, part.open("w", encoding="utf-8") as file:
         file.writelines(label_lines(parts))
 
 
 def label_lines(parts: Iterable[tuple[np.ndarray, ...]]) -> Iterator[str]:
-    """A line for each row: its label, how sure it is, and its outlier score where the method has one."""
+    """A line for each row: its label and, where the method has them, confidence and outlier score."""
     row = 0
     for labels, *numbers in parts:
         if row == 0:
@@ -238,7 +263,7 @@ def label_lines(parts: Iterable[tuple[np.ndarray, ...]]) -> Iterator[str]:
 
 
 def history_csv(history: dict[str, np.ndarray]) -> str:
-    """An empty cell where a term was not active."""
+    """The history as CSV; a cell is empty where a term was not active."""
     rows = zip(*(column.tolist() for column in history.values()), strict=True)
     body = (",".join("" if value != value else str(value) for value in row) + "\n" for row in rows)
     return ",".join(history) + "\n" + "".join(body)

@@ -12,10 +12,19 @@ from PIL import Image
 
 from prodsc import PRODSC
 from prodsc.errors import InputError
-from prodsc.report.fit_figures import confusion, eigengap, kept, margin, settled, settling, states, suggested_k
+from prodsc.report.fit_figures import (
+    best_weights,
+    confusion,
+    eigengap,
+    evaluations,
+    label_changes,
+    label_convergence,
+    margin,
+    suggested_k,
+)
 from prodsc.report.fit_page import about_k
-from prodsc.report.looks import ACROSS, SHEET, Looks, open_looks, pictures, short, sprites
-from prodsc.report.map_data import Shown, map_data, packed, unit_square
+from prodsc.report.map_data import PageRows, map_data, packed, unit_square
+from prodsc.report.previews import LIMITS, RowPreviews, make_sprites, open_previews, row_images, short
 from prodsc.report.style import COLOURS_ON_DARK
 from prodsc.sources.door import open_source
 
@@ -27,7 +36,7 @@ def unpacked(array):
 
 def test_a_sheet_holds_each_picture_in_its_place():
     X = np.arange(40, dtype=np.uint8)[:, None, None] * np.ones((40, 6, 4), np.uint8) * 6
-    made = sprites(pictures(X), first=[7, 3, 7], n=40)
+    made = make_sprites(row_images(X), first=[7, 3, 7], n=40)
     assert made.rows[:2] == [7, 3]
     assert sorted(made.rows) == list(range(40))
     assert made.tile == (4, 6)
@@ -35,23 +44,27 @@ def test_a_sheet_holds_each_picture_in_its_place():
     sheet = np.asarray(Image.open(io.BytesIO(content)))
     assert kind == "image/png"
     for place, row in enumerate(made.rows):
-        x, y = place % ACROSS * 4, place // ACROSS * 6
+        x, y = place % LIMITS.per_line * 4, place // LIMITS.per_line * 6
         assert (sheet[y : y + 6, x : x + 4] == row * 6).all()
 
 
 def test_thumbnails_stop_at_the_budget_and_the_page_says_so():
     rng = np.random.default_rng(0)
-    noise = rng.integers(0, 256, (2 * SHEET + 10, 8, 8, 3), dtype=np.uint8)
-    one = len(sprites(pictures(noise), [], SHEET).sheets[0][1])
-    made = sprites(pictures(noise), first=[2050], n=len(noise), budget=int(1.5 * one))
+    noise = rng.integers(0, 256, (2 * LIMITS.per_sheet + 10, 8, 8, 3), dtype=np.uint8)
+    one = len(make_sprites(row_images(noise), [], LIMITS.per_sheet).sheets[0][1])
+    made = make_sprites(row_images(noise), first=[2050], n=len(noise), budget=int(1.5 * one))
     assert len(made.sheets) == 1
-    assert len(made.rows) == SHEET
+    assert len(made.rows) == LIMITS.per_sheet
     assert made.rows[0] == 2050  # what is needed comes first
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prodsc.report.map_data.sprites", lambda image, first, n: sprites(image, first, n, budget=1))
+        patch.setattr(
+            "prodsc.report.map_data.make_sprites", lambda image, first, n: make_sprites(image, first, n, budget=1)
+        )
         n = len(noise)
         zeros = np.zeros(n, dtype=np.intp)
-        shown = Shown(np.arange(n), rng.random((n, 2)), zeros, rng.random(n), zeros, [n], Looks(image=pictures(noise)))
+        shown = PageRows(
+            np.arange(n), rng.random((n, 2)), zeros, rng.random(n), zeros, [n], RowPreviews(image=row_images(noise))
+        )
         _, notes = map_data(shown, [])
     assert notes == ["Thumbnails are shown for 1,024 of 2,058 rows, to keep this file small."]
 
@@ -68,15 +81,15 @@ def test_thumbnails_stop_at_the_budget_and_the_page_says_so():
     ids=["flat", "grey", "channels first", "channels last", "one channel"],
 )
 def test_rows_as_pictures(X, shape, size):
-    assert pictures(X, shape)(1).size == size
+    assert row_images(X, shape)(1).size == size
 
 
 def test_numbers_are_spread_from_black_to_white_and_vectors_are_no_pictures():
     X = np.array([[[0.0, 16.0]], [[8.0, 4.0]]])
-    assert np.asarray(pictures(X)(0)).tolist() == [[0, 255]]
-    assert np.asarray(pictures(X)(1)).tolist() == [[127, 63]]
+    assert np.asarray(row_images(X)(0)).tolist() == [[0, 255]]
+    assert np.asarray(row_images(X)(1)).tolist() == [[127, 63]]
     with pytest.raises(InputError, match="no images"):
-        pictures(np.zeros((3, 4)))
+        row_images(np.zeros((3, 4)))
 
 
 @pytest.fixture
@@ -94,50 +107,50 @@ def files(tmp_path):
 def test_images_are_matched_by_name_where_the_file_has_names(files):
     X = np.load(files / "features.npz")["X"]
     np.savez(files / "named.npz", X=X, ids=np.array(["c.png", "a.png", "d.png", "b.png"]))
-    looks = open_looks(open_source(files / "named.npz"), images=str(files / "images"))  # five images, four rows
-    assert looks.ids == ["c.png", "a.png", "d.png", "b.png"]
-    assert [looks.image(i).getpixel((0, 0)) for i in range(4)] == [100, 0, 150, 50]
+    previews = open_previews(open_source(files / "named.npz"), images=str(files / "images"))  # five images, four rows
+    assert previews.ids == ["c.png", "a.png", "d.png", "b.png"]
+    assert [previews.image(i).getpixel((0, 0)) for i in range(4)] == [100, 0, 150, 50]
     with pytest.raises(InputError, match="5 images for 4 rows"):
-        open_looks(open_source(files / "plain.npz"), images=str(files / "images"))
+        open_previews(open_source(files / "plain.npz"), images=str(files / "images"))
     (files / "images" / "e.png").unlink()
-    looks = open_looks(open_source(files / "plain.npz"), images=str(files / "images"))
-    assert looks.name(1) == "b.png"
-    assert looks.image(1).getpixel((0, 0)) == 50
+    previews = open_previews(open_source(files / "plain.npz"), images=str(files / "images"))
+    assert previews.name(1) == "b.png"
+    assert previews.image(1).getpixel((0, 0)) == 50
 
 
 def test_texts_and_columns(files):
     source = replace(open_source(files / "features.npz"), columns=["p", "q", "r"])
-    looks = open_looks(source, texts=str(files / "texts.txt"), columns=["q", "2", "weight"])
-    assert looks.texts == ["one", "", "three", "four"]
-    assert [values.tolist() for values in looks.columns.values()] == [[1, 4, 7, 10], [2, 5, 8, 11], [5, 6, 7, 8]]
+    previews = open_previews(source, texts=str(files / "texts.txt"), columns=["q", "2", "weight"])
+    assert previews.texts == ["one", "", "three", "four"]
+    assert [values.tolist() for values in previews.columns.values()] == [[1, 4, 7, 10], [2, 5, 8, 11], [5, 6, 7, 8]]
     with pytest.raises(InputError, match=r"no column 'wait'"):
-        open_looks(source, columns=["wait"])
+        open_previews(source, columns=["wait"])
     with pytest.raises(InputError, match="holds texts"):
-        open_looks(source, images=str(files / "texts.txt"))
+        open_previews(source, images=str(files / "texts.txt"))
     with pytest.raises(InputError, match="holds images"):
-        open_looks(source, texts=str(files / "images"))
+        open_previews(source, texts=str(files / "images"))
     with pytest.raises(InputError, match="4 rows, 2 entries"):
-        Looks(ids=["a", "b"]).check(4)
+        RowPreviews(ids=["a", "b"]).check(4)
 
 
 def test_digits_are_pictures_by_name():
-    looks = open_looks(open_source("digits"))
-    assert looks.image(0).size == (8, 8)
-    assert open_looks(open_source(open_source("digits").X), images="digits").image(5).size == (8, 8)
+    previews = open_previews(open_source("digits"))
+    assert previews.image(0).size == (8, 8)
+    assert open_previews(open_source(open_source("digits").X), images="digits").image(5).size == (8, 8)
 
 
 def test_the_map_s_data_come_back_as_they_were():
     rng = np.random.default_rng(0)
     rows = np.array([3, 5, 8])
-    looks = Looks(
+    previews = RowPreviews(
         ids=[f"id {i}" for i in range(10)],
         texts=["x" * 999] * 10,
         columns={"c": np.arange(10.0), "w": np.array(["ä"] * 10)},
     )
     labels, second = np.array([0, 2, 2]), np.array([1, 0, 1])
     places = rng.standard_normal((3, 2)) * [5, 1]
-    shown = Shown(
-        rows, places, labels, np.array([1, 0.5, 0]), second, [4, 0, 6], looks, np.array([1, 0, 1]), ["no", "yes"]
+    shown = PageRows(
+        rows, places, labels, np.array([1, 0.5, 0]), second, [4, 0, 6], previews, np.array([1, 0, 1]), ["no", "yes"]
     )
     data, notes = map_data(shown, [0])
     json.dumps(data, allow_nan=False)
@@ -203,34 +216,34 @@ def test_twenty_colours_can_be_told_apart_on_a_dark_screen():
 def test_which_state_was_kept_is_told_as_training_kept_it():
     nan = float("nan")
     history = {"phase": ["joint"] * 5, "step": [20, 40, 41, 60, 80]}
-    seen = states(history | {"agreement": [0.5, 0.9, nan, 0.6, 0.95], "perplexity": [2.0, 1.0, nan, 0.8, 0.7]})
+    seen = evaluations(history | {"agreement": [0.5, 0.9, nan, 0.6, 0.95], "perplexity": [2.0, 1.0, nan, 0.8, 0.7]})
     assert (seen.steps[seen.kept], seen.ended) == (40, True)  # at 80 clusters were being split
-    assert "joint step 40 was kept" in seen.words()
-    assert "ended at step 80" in kept(seen).get_label()
-    sparse = states(history | {"agreement": [0.5, 0.9, nan, 0.8, 0.95], "perplexity": [0.6, 0.6, nan, 0.6, 0.6]})
+    assert "joint step 40 were kept" in seen.summary()
+    assert "ended at step 80" in best_weights(seen).get_label()
+    sparse = evaluations(history | {"agreement": [0.5, 0.9, nan, 0.8, 0.95], "perplexity": [0.6, 0.6, nan, 0.6, 0.6]})
     assert (sparse.steps[sparse.kept], sparse.ended) == (80, False)  # it began there: nothing is being split
-    luck = states(history | {"agreement": [0.7, 0.9, nan, 0.8, 0.8], "perplexity": [2.0, 1.0, nan, 1.0, 1.0]})
+    luck = evaluations(history | {"agreement": [0.7, 0.9, nan, 0.8, 0.8], "perplexity": [2.0, 1.0, nan, 1.0, 1.0]})
     assert luck.steps[luck.kept] == 80, "means of .7 .8 .8 .833"
-    assert states(history) is None
-    assert states(history | {"agreement": [nan] * 5, "perplexity": [nan] * 5}) is None
+    assert evaluations(history) is None
+    assert evaluations(history | {"agreement": [nan] * 5, "perplexity": [nan] * 5}) is None
 
 
 def test_when_labels_settled_is_told_as_training_saw_it():
     nan = float("nan")
     history = {"phase": ["joint"] * 5, "step": [20, 40, 60, 80, 100], "stability": [nan, 0.5, 0.991, 0.995, 0.999]}
-    seen = settling(history)
+    seen = label_changes(history)
     assert seen.steps.tolist() == [40, 60, 80, 100]
     assert seen.ended
-    assert "ended at step 100" in settled(seen).get_label()
-    still = settling(history | {"stability": [nan, 0.5, 0.991, 0.98, 0.999]})
+    assert "ended at step 100" in label_convergence(seen).get_label()
+    still = label_changes(history | {"stability": [nan, 0.5, 0.991, 0.98, 0.999]})
     assert not still.ended
-    assert "last step, 100" in still.words()
-    assert settling({"step": [1]}) is None
-    assert settling(history | {"stability": [nan] * 5}) is None
+    assert "last step, 100" in still.summary()
+    assert label_changes({"step": [1]}) is None
+    assert label_changes(history | {"stability": [nan] * 5}) is None
 
 
 def test_the_picture_agrees_with_the_fit(blobs):
     model = PRODSC.from_flat(3, epochs=60, hidden_size=32, n_components=8).fit(blobs[0])
-    seen = states(model.history_)
+    seen = evaluations(model.history_)
     again = PRODSC.from_flat(3, epochs=int(seen.steps[seen.kept]), hidden_size=32, n_components=8).fit(blobs[0])
     np.testing.assert_allclose(model.transform(blobs[0]), again.transform(blobs[0]), atol=1e-5)

@@ -1,4 +1,4 @@
-"""What a row looks like to a person: its id, its picture, its text, its columns. All of it untrusted text or pixels."""
+"""What a page shows of a row: its id, image, text and columns. All of them are untrusted."""
 
 import io
 from collections.abc import Callable, Iterable, Sequence
@@ -15,16 +15,24 @@ from prodsc.sources.catalogue import DATASETS
 from prodsc.sources.readers import read_array
 from prodsc.sources.source import Source
 
-MOST_TEXT = 240  # characters of a text that are shown
-TEXT_BYTES = 4_000_000  # of all texts on a page; beyond, only a sample of rows has one
-SHEET_BYTES = 5_000_000  # of all thumbnails, before base64 makes them a third larger
-SHEET = 1024  # thumbnails in one sheet
-ACROSS = 32  # thumbnails in a line of a sheet
+
+@dataclass(frozen=True)
+class PreviewLimits:
+    """What keeps a page small."""
+
+    text_length: int = 240  # characters of one text
+    text_bytes: int = 4_000_000  # all texts; beyond, only a sample of the rows has a text
+    image_bytes: int = 5_000_000  # all thumbnails, before base64 makes them a third larger
+    per_sheet: int = 1024  # thumbnails in one image
+    per_line: int = 32  # thumbnails side by side in it
+
+
+LIMITS = PreviewLimits()
 
 
 @dataclass(frozen=True)
-class Looks:
-    """Every part is optional; a row has at least its number."""
+class RowPreviews:
+    """What is known about the rows of X; each field is optional."""
 
     ids: Sequence[str] | None = None
     image: Callable[[int], Image.Image] | None = None
@@ -32,71 +40,86 @@ class Looks:
     columns: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def check(self, n: int) -> None:
-        parts = {"ids": self.ids, "texts": self.texts, **self.columns}
-        for name, values in parts.items():
+        """Raise InputError unless there is one entry for each of `n` rows."""
+        for name, values in {"ids": self.ids, "texts": self.texts, **self.columns}.items():
             if values is not None and len(values) != n:
                 raise InputError(f"{name} must have one entry per row: {n} rows, {len(values)} entries.")
 
     def name(self, row: int) -> str:
+        """The id of a row, or its number."""
         return str(row) if self.ids is None else str(self.ids[row])
 
 
-def open_looks(
+def open_previews(
     source: Source,
     *,
     images: str | None = None,
     texts: str | None = None,
     columns: Sequence[str] = (),
-) -> Looks:
-    """What can be shown of the rows: images when the rows are images or some are named, texts and columns when named.
+) -> RowPreviews:
+    """What a page can show of the rows of a source.
 
-    `images` is a folder, file or data set, `texts` a file, as `prodsc extract` takes.
+    Parameters
+    ----------
+    source : Source
+        The rows; images among them are shown.
+    images : str, optional
+        A folder, file or data set with the image of each row.
+    texts : str, optional
+        A file with the text of each row, as `prodsc extract` takes.
+    columns : sequence of str, optional
+        Columns of the input, by name or number.
+
+    Returns
+    -------
+    RowPreviews
     """
     X, n, ids = source.X, len(source.X), source.ids
     shape = None if source.info is None else source.info.image
-    image = pictures(X, shape) if X.ndim > 2 or shape is not None else None
+    image = row_images(X, shape) if X.ndim > 2 or shape is not None else None
     if images is not None:
-        found = _images(images)
-        order = _rows_of(found, ids, n, "--images", images)
-        image, ids = lambda row: found.load(order[row]), ids or (found.ids if found.ids[0] != "0" else None)
-    words = None
+        items = _open_images(images)
+        order = _item_of_each_row(items, ids, n, "--images", images)
+        image, ids = lambda row: items.load(order[row]), ids or (items.ids if items.ids[0] != "0" else None)
+    row_texts = None
     if texts is not None:
-        said = open_items(texts)
-        if said.kind != "texts":
-            raise InputError(f"--texts {texts} holds {said.kind}; give a .txt, .csv or .parquet, or use --images.")
-        order = _rows_of(said, ids, n, "--texts", texts)
-        words = [_text(said, i) for i in order]
-    return Looks(ids, image, words, {name: _column_of(source, name) for name in columns})
+        text_items = open_items(texts)
+        if text_items.kind != "texts":
+            raise InputError(
+                f"--texts {texts} holds {text_items.kind}; give a .txt, .csv or .parquet, or use --images."
+            )
+        row_texts = [_text(text_items, i) for i in _item_of_each_row(text_items, ids, n, "--texts", texts)]
+    return RowPreviews(ids, image, row_texts, {name: _column_of(source, name) for name in columns})
 
 
-def _images(source: str) -> Items:
-    about = DATASETS.get(source)
-    if about is not None and about.image is not None and about.make is not None:  # a set of flat rows that are pictures
-        flat = about.make()[0]
-        return Items("images", [str(i) for i in range(len(flat))], pictures(flat, about.image), "")
-    found = open_items(source)
-    if found.kind != "images":
-        raise InputError(f"--images {source} holds {found.kind}; give a folder or file of images, or use --texts.")
-    return found
+def _open_images(source: str) -> Items:
+    info = DATASETS.get(source)
+    if info is not None and info.image is not None and info.make is not None:  # its rows are flattened images
+        flat = info.make()[0]
+        return Items("images", [str(i) for i in range(len(flat))], row_images(flat, info.image), "")
+    items = open_items(source)
+    if items.kind != "images":
+        raise InputError(f"--images {source} holds {items.kind}; give a folder or file of images, or use --texts.")
+    return items
 
 
-def _rows_of(found: Items, ids: Sequence[str] | None, n: int, option: str, source: str) -> list[int]:
+def _item_of_each_row(items: Items, ids: Sequence[str] | None, n: int, option: str, source: str) -> list[int]:
     """Which item belongs to each row: by name when the file has names that match, else by position."""
     if ids is not None:
-        places = {name: i for i, name in enumerate(found.ids)}
+        places = {name: i for i, name in enumerate(items.ids)}
         if all(name in places for name in ids):
             return [places[name] for name in ids]
-    if len(found) != n:
+    if len(items) != n:
         raise InputError(
-            f"{option} {source} has {len(found):,} {found.kind} for {n:,} rows; give one for each row, in their order, "
+            f"{option} {source} has {len(items):,} {items.kind} for {n:,} rows; give one for each row, in their order, "
             "or fit a file that `prodsc extract` made, which knows the names."
         )
     return list(range(n))
 
 
-def _text(found: Items, i: int) -> str:
+def _text(items: Items, i: int) -> str:
     try:
-        return str(found.load(i))
+        return str(items.load(i))
     except InputError:  # a blank text: there is nothing to show
         return ""
 
@@ -108,72 +131,72 @@ def _column_of(source: Source, name: str) -> NDArray[Any]:
         return np.asarray(X[:, names.index(name)])
     if name.isdecimal() and X.ndim == 2 and int(name) < X.shape[1]:
         return np.asarray(X[:, int(name)])
-    found = read_array(path, name) if path is not None and path.is_file() else None
-    if found is None or found.shape != (len(X),):
+    column = read_array(path, name) if path is not None and path.is_file() else None
+    if column is None or column.shape != (len(X),):
         known = list(names or ())
         there = f"it has {len(known)} named columns" if known else f"its columns are 0 to {X[0].size - 1}"
         raise InputError(
             f"{source.location} has no column '{name}' with one value per row ({there})"
             f"{did_you_mean(name, known) or '.'}"
         )
-    return found
+    return column
 
 
-def pictures(X: np.ndarray, shape: tuple[int, ...] | None = None) -> Callable[[int], Image.Image]:
-    """Rows of X as images: bytes as they are, other numbers with the smallest black and the largest white."""
+def row_images(X: np.ndarray, shape: tuple[int, ...] | None = None) -> Callable[[int], Image.Image]:
+    """A function from row number to image: bytes as they are, other numbers from black (smallest) to white."""
     whole = X.reshape(len(X), *shape) if shape is not None else X
     if whole.ndim not in (3, 4):
         raise InputError(f"rows of shape {whole.shape[1:]} are no images; they need height and width (and channels).")
     some = whole[:: max(1, len(whole) // 1000)]
     low, high = (0.0, 255.0) if X.dtype == np.uint8 else (float(some.min()), float(some.max()))
 
-    def picture(row: int) -> Image.Image:
+    def image(row: int) -> Image.Image:
         x = np.asarray(whole[row], dtype=np.float64)
         if x.ndim == 3 and x.shape[0] in (1, 3) and x.shape[2] not in (1, 3):
             x = x.transpose(1, 2, 0)
         grey = np.clip((x - low) / ((high - low) or 1.0) * 255, 0, 255).astype(np.uint8)
         return Image.fromarray(grey[..., 0] if grey.shape[2:] == (1,) else grey)
 
-    return picture
+    return image
 
 
 @dataclass(frozen=True)
 class Sprites:
-    """Thumbnails side by side in a few images: thumbnail i is of row rows[i], in sheet i // SHEET."""
+    """Thumbnails side by side in a few images: thumbnail i is of row rows[i], in sheet i // LIMITS.per_sheet."""
 
     rows: list[int]
     tile: tuple[int, int]  # width and height
     sheets: list[tuple[str, bytes]]  # media type and content
 
 
-def sprites(
-    image: Callable[[int], Image.Image], first: Iterable[int], n: int, budget: int = SHEET_BYTES, seed: int = 0
+def make_sprites(
+    image: Callable[[int], Image.Image], first: Iterable[int], n: int, budget: int = LIMITS.image_bytes, seed: int = 0
 ) -> Sprites:
-    """Thumbnails of the rows in `first`, then of others in random order until the budget is spent."""
+    """Thumbnails of the rows in `first`, then of other rows in random order, up to `budget` bytes."""
     order = list(dict.fromkeys(first))
     known = set(order)
     order += [int(row) for row in np.random.default_rng(seed).permutation(n) if row not in known]
     tile = _tile(image(order[0]).size, n)
     sheets: list[tuple[str, bytes]] = []
     spent = 0
-    for start in range(0, n, SHEET):
-        rows = order[start : start + SHEET]
+    for start in range(0, n, LIMITS.per_sheet):
+        rows = order[start : start + LIMITS.per_sheet]
         sheet = _sheet([_fitted(image(row), tile) for row in rows], tile)
         if sheets and spent + len(sheet[1]) > budget:
             break
         sheets.append(sheet)
         spent += len(sheet[1])
-    return Sprites(order[: len(sheets) * SHEET], tile, sheets)
+    return Sprites(order[: len(sheets) * LIMITS.per_sheet], tile, sheets)
 
 
 def short(text: str) -> str:
-    """A text as a page shows it: one line, not too long."""
+    """A text as a page shows it: on one line, cut to `LIMITS.text_length` characters."""
     line = " ".join(str(text).split())
-    return line if len(line) <= MOST_TEXT else line[: MOST_TEXT - 1] + "…"
+    return line if len(line) <= LIMITS.text_length else line[: LIMITS.text_length - 1] + "…"
 
 
 def _tile(size: tuple[int, int], n: int) -> tuple[int, int]:
-    """Never larger than the image; fewer rows may have larger pictures."""
+    """The size of a thumbnail: never larger than the image, and smaller where there are many rows."""
     most = 64 if n <= 1000 else 32
     scale = min(1.0, most / max(size))
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
@@ -186,10 +209,10 @@ def _fitted(image: Image.Image, tile: tuple[int, int]) -> Image.Image:
 
 def _sheet(tiles: Sequence[Image.Image], tile: tuple[int, int]) -> tuple[str, bytes]:
     mode = "L" if all(t.mode == "L" for t in tiles) else "RGB"
-    lines = -(-len(tiles) // ACROSS)
-    sheet = Image.new(mode, (ACROSS * tile[0], lines * tile[1]))
+    lines = -(-len(tiles) // LIMITS.per_line)
+    sheet = Image.new(mode, (LIMITS.per_line * tile[0], lines * tile[1]))
     for i, each in enumerate(tiles):
-        sheet.paste(each, (i % ACROSS * tile[0], i // ACROSS * tile[1]))
+        sheet.paste(each, (i % LIMITS.per_line * tile[0], i // LIMITS.per_line * tile[1]))
     kinds = {"image/png": {"format": "png", "optimize": True}, "image/jpeg": {"format": "jpeg", "quality": 80}}
     made = []
     for kind, how in kinds.items():  # line drawings are smaller and sharper as PNG, photographs as JPEG
