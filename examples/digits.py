@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from prodsc.report.looks import Looks, pictures
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
 
 from prodsc import PRODSC, make, metrics
 from prodsc.report.fit_page import write_fit_page
-from prodsc.report.looks import Looks, pictures
 from prodsc.report.page import PageTable
 
 SEEDS = range(3)
