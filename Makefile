@@ -19,7 +19,7 @@ test-slow: $(INSTALLED)  ## minutes of training on real data
 	$(BIN)/python -m pytest -m slow
 
 bench: $(INSTALLED)  ## every promised ratio of speed, measured here; some of them: make bench ONLY="step-1 predict"
-	$(BIN)/python benchmarks/bench.py $(ONLY)
+	PRODSC_DATA="$${PRODSC_DATA:-../shared/data}" $(BIN)/python benchmarks/bench.py $(ONLY)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

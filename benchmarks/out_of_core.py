@@ -101,8 +101,8 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
             if len(training.history) >= steps:
                 raise KeyboardInterrupt
 
-    found, take, expect = [], RowReader.__getitem__, RowReader.expect
-    survey = RowReader(np.load(path, mmap_mode="r")).array
+    shares, take, prefetch = [], RowReader.__getitem__, RowReader.prefetch
+    stored = RowReader(np.load(path, mmap_mode="r")).array
     for ahead in (False, True):
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)
@@ -117,21 +117,21 @@ def waiting(path: Path, steps: int = 20) -> tuple[float, float]:
             waited += time.perf_counter() - began
             return X
 
-        RowReader.__getitem__, RowReader.expect = timed, expect if ahead else lambda self, rows: None  # type: ignore
-        survey.seen["survey"] = _nothing_wrong(survey.shape[1])  # the pass over all rows is not what is measured
+        RowReader.__getitem__, RowReader.prefetch = timed, prefetch if ahead else lambda self, rows: None  # type: ignore
+        stored.cache["statistics"] = _nothing_wrong(stored.shape[1])  # the pass over all rows is not what is measured
         began = time.perf_counter()
         try:
-            PRODSC.from_flat(CLUSTERS, warmup_steps=0, epochs=1, on_collapse="ignore").fit(survey, callbacks=[Enough()])
+            PRODSC.from_flat(CLUSTERS, warmup_steps=0, epochs=1, on_collapse="ignore").fit(stored, callbacks=[Enough()])
         except KeyboardInterrupt:
-            found.append(waited / (time.perf_counter() - began))
-    RowReader.__getitem__, RowReader.expect = take, expect  # type: ignore[method-assign]
-    return found[0], found[1]
+            shares.append(waited / (time.perf_counter() - began))
+    RowReader.__getitem__, RowReader.prefetch = take, prefetch  # type: ignore[method-assign]
+    return shares[0], shares[1]
 
 
 def _nothing_wrong(width: int) -> object:
-    from prodsc.sources.checks import Survey
+    from prodsc.sources.checks import RunningStatistics
 
-    return Survey(1, np.zeros(width), np.zeros(width), np.zeros(width), np.ones(width))
+    return RunningStatistics(1, np.zeros(width), np.zeros(width), np.zeros(width), np.ones(width))
 
 
 def measure(gigabytes: float = 6, kinds: tuple[str, ...] = ("npy",)) -> list[tuple[str, str, str, bool]]:

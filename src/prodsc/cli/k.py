@@ -16,9 +16,9 @@ HEADS = ("k", "score", "agreement", "score of one cloud")
 
 @click.command()
 @click.argument("file")
-@click.option("--at-least", default=2, type=click.IntRange(2), metavar="K", help="Smallest number looked at [2].")
+@click.option("--at-least", default=2, type=click.IntRange(2), metavar="K", help="Smallest number to try [2].")
 @click.option(
-    "--at-most", type=click.IntRange(3), metavar="K", help="Largest number looked at [250; 8 rows a cluster]."
+    "--at-most", type=click.IntRange(3), metavar="K", help="Largest number to try [250, at most one per 8 rows]."
 )
 @click.option(
     "--scaling", type=click.Choice(PARAMETER_BY_NAME["scaling"].choices), default="unit", help="Of the rows [unit]."
@@ -28,9 +28,9 @@ HEADS = ("k", "score", "agreement", "score of one cloud")
 def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | None, quiet: bool) -> None:
     """Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.
 
-    Prints the best numbers with their score: bits on which two random shares of the rows agree, less three times those
-    on which they do not. The answer may be that there is no clear number. `prodsc fit FILE -k auto` does the same and
-    goes on with a clear answer.
+    Prints the best numbers with their score: bits on which two random halves of the rows agree, minus three times the
+    bits on which they disagree. The result may be that there is no clear number. `prodsc fit FILE -k auto` does the
+    same and fits with a clear result.
     """
     X = open_source(file).X
     with progress_bar("estimate", quiet) as progress:

@@ -201,7 +201,7 @@ def _of_all_ranks(batch: Batch, batch_size: int) -> Batch:
     padded[: len(batch.X), : batch.X.shape[1]] = batch.X
     X = ranks.gather(torch.from_numpy(padded), batch_size * len(every)).numpy()
     kept = [X[i * batch_size : i * batch_size + one["shape"][0]] for i, one in enumerate(every)]
-    bad = {int(item): why for one in every for item, why in one["bad"].items()}
+    bad = {int(item): reason for one in every for item, reason in one["bad"].items()}
     return Batch(max(one["stop"] for one in every), np.concatenate(kept), bad)
 
 
@@ -304,14 +304,16 @@ def _help_first_rank(out: Path, items: Items, batches: Callable[[int], Iterator[
     if done < len(items):
         for _ in batches(done):
             pass
-    bad = {int(i): why for i, why in json.loads(ranks.texts("")[0]).items()}
+    bad = {int(i): reason for i, reason in json.loads(ranks.texts("")[0]).items()}
     return replace(_features(items, read(out).X, bad), files=[out])
 
 
 def _features(items: Items, X: np.ndarray, bad: dict[int, str]) -> Features:
     kept = [i for i in range(len(items)) if i not in bad]
     y = None if items.y is None else np.asarray(items.y)[kept]
-    return Features(X, [items.ids[i] for i in kept], y, items.classes, {items.ids[i]: why for i, why in bad.items()})
+    return Features(
+        X, [items.ids[i] for i in kept], y, items.classes, {items.ids[i]: reason for i, reason in bad.items()}
+    )
 
 
 def _nothing(bad: dict[int, str]) -> InputError:
@@ -322,7 +324,7 @@ def _write(out: Path, features: Features, part: "PartialFile") -> list[Path]:
     """Write names and labels (inside an .npz, else beside it), then the features, so that these imply the others."""
     named: dict[str, Any] = {} if features.classes is None else {"classes": np.array(features.classes)}
     labels: dict[str, Any] = {} if features.y is None else {"y": features.y}
-    lines = {"skipped": [f"{name}\t{why}" for name, why in features.skipped.items()]} if features.skipped else {}
+    lines = {"skipped": [f"{name}\t{reason}" for name, reason in features.skipped.items()]} if features.skipped else {}
     if out.suffix != ".npz":
         lines["ids"] = features.ids
     if out.suffix == ".npy" and features.y is not None:
@@ -357,12 +359,12 @@ class Position:
     version: int = VERSION
 
     def after(self, batch: Batch) -> "Position":
-        skipped = self.skipped | {str(i): why for i, why in batch.bad.items()}
+        skipped = self.skipped | {str(i): reason for i, reason in batch.bad.items()}
         columns = batch.X.shape[1] or self.columns
         return replace(self, done=batch.stop, rows=self.rows + len(batch.X), columns=columns, skipped=skipped)
 
     def bad(self) -> dict[int, str]:
-        return {int(i): why for i, why in self.skipped.items()}
+        return {int(i): reason for i, reason in self.skipped.items()}
 
 
 class PartialFile:
