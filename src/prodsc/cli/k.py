@@ -28,7 +28,7 @@ HEADS = ("k", "score", "agreement", "score of one cloud")
 def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | None, quiet: bool) -> None:
     """Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.
 
-    Prints the best numbers with their score: bits on which two random halves of the rows agree, minus three times the
+    Prints the best numbers with their score: bits on which two random subsets of the rows agree, minus three times the
     bits on which they disagree. The result may be that there is no clear number. `prodsc fit FILE -k auto` does the
     same and fits with a clear result.
     """
