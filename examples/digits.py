@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from prodsc.report.looks import Looks, pictures
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
@@ -15,6 +14,7 @@ from sklearn.datasets import load_digits
 from prodsc import PRODSC, make, metrics
 from prodsc.report.fit_page import write_fit_page
 from prodsc.report.page import PageTable
+from prodsc.report.previews import RowPreviews, row_images
 
 SEEDS = range(3)
 OUT = Path("demo")
@@ -57,7 +57,7 @@ def main() -> None:
         X,
         first.predict_proba(X),
         facts={"data": "scikit-learn digits", "rows": f"{len(X):,}", "columns": str(X.shape[1]), "clusters": "10"},
-        looks=Looks(image=pictures(X, (8, 8))),
+        previews=RowPreviews(image=row_images(X, (8, 8))),
         y=y,
         tables=[PageTable(f"Methods compared, {caption}", columns, rows)],
     )
