@@ -1,8 +1,9 @@
 """Time to accuracy: processor seconds until a fit labels as well as the published schedule does at its end.
 
-The published schedule against a fit with nothing set but k, on the same code and data. A look labels all rows; what it
-costs is not counted. Labels only measure: neither schedule was chosen here. A published schedule takes many minutes, so
-unless it is asked for in full a few of its steps are timed and multiplied: they all cost the same.
+The published schedule against a fit with nothing set but k, on the same code and data. Weights are copied at some steps
+and label all rows after the fit; the cost of that is not counted. Labels only measure: neither schedule was chosen
+here. A published schedule takes many minutes, so unless it is asked for in full a few of its steps are timed and
+multiplied: they all cost the same.
 
 python benchmarks/bench_accuracy.py orl|cifar10_efflite0 [full]
 """
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from looks import shared
+from snapshots import Snapshots, shared
 
 from prodsc import PRODSC
 from prodsc.core import metrics
@@ -30,7 +31,7 @@ class Race:
     published: dict[str, Any]
     ends_with: float  # ACC of the published schedule, where it was run in full
     ours: dict[str, Any]
-    looks: tuple[int, ...]  # joint steps of ours
+    steps: tuple[int, ...]  # joint steps of ours that are scored
 
 
 def race(name: str) -> Race:
@@ -41,12 +42,13 @@ def race(name: str) -> Race:
 
 
 class Clock(Callback):
-    """Processor seconds of every step by phase, and ACC at some joint steps."""
+    """Processor seconds of every step by phase, and at some joint steps the seconds so far and the weights."""
 
-    def __init__(self, model: PRODSC, X: np.ndarray, y: np.ndarray, at: tuple[int, ...] = ()):
-        self.model, self.X, self.y, self.at = model, X, y, at
+    def __init__(self, scored_steps: tuple[int, ...] = ()):
+        self.snapshots = Snapshots(scored_steps)
         self.steps: dict[str, list[float]] = {}
-        self.seen: list[tuple[int, float, float]] = []  # step, seconds so far, ACC
+        self.seconds_at: dict[int, float] = {}
+        self.scored: list[tuple[int, float, float]] = []  # step, seconds so far, ACC
         self.seconds = 0.0
         self._mark = time.process_time()
 
@@ -54,18 +56,23 @@ class Clock(Callback):
         spent = time.process_time() - self._mark
         self.steps.setdefault(training.current.name, []).append(spent)
         self.seconds += spent
-        if training.current.name == "joint" and training.step in self.at:
-            self.model._label(self.model._rows(self.X))
-            self.seen.append((training.step, self.seconds, metrics.scores(self.y, self.model.labels_)["ACC"]))
-            print(f"  step {training.step}: {self.seconds:.0f} s, ACC {self.seen[-1][2]:.3f}", file=sys.stderr)
-            self.model.network_.train()
+        if training.current.name == "joint":
+            self.seconds_at[training.step] = self.seconds
+        self.snapshots.on_step(training)
         self._mark = time.process_time()
 
+    def score(self, model: PRODSC, X: np.ndarray, y: np.ndarray) -> None:
+        """ACC of the copied weights."""
+        for step, _, _, labels in self.snapshots.labelled(model, X):
+            self.scored.append((step, self.seconds_at[step], metrics.scores(y, labels)["ACC"]))
+            print(f"  step {step}: {self.seconds_at[step]:.0f} s, ACC {self.scored[-1][2]:.3f}", file=sys.stderr)
 
-def fitted(X: np.ndarray, y: np.ndarray, parameters: dict[str, Any], at: tuple[int, ...] = ()) -> Clock:
+
+def fitted(X: np.ndarray, y: np.ndarray, parameters: dict[str, Any], scored_steps: tuple[int, ...] = ()) -> Clock:
     model = PRODSC.from_flat(**parameters, random_state=0)
-    clock = Clock(model, X, y, at)
+    clock = Clock(scored_steps)
     model.fit(X, callbacks=[clock])
+    clock.score(model, X, y)
     return clock
 
 
@@ -76,7 +83,7 @@ def published_run(X: np.ndarray, y: np.ndarray, given: Race, full: bool) -> tupl
     joint = parameters["epochs"] * per_epoch
     if full:
         clock = fitted(X, y, parameters, (joint,))
-        return clock.seconds, clock.seen[-1][2]
+        return clock.seconds, clock.scored[-1][2]
     short = {"warmup_steps": TIMED, "epochs": -(-TIMED // per_epoch), "pretrain_epochs": 2, "n_init": 1}
     some = X[: TIMED * parameters["batch_size"]]  # as many rows as the timed steps see
     steps = fitted(some, y, parameters | short).steps
@@ -91,10 +98,10 @@ def speedup(name: str, full: bool = False) -> dict[str, float]:
     X, y = shared(name)
     given = race(name)
     slow, target = published_run(X, y, given, full)
-    clock = fitted(X, y, given.ours, given.looks)
-    there = [seconds for _, seconds, acc in clock.seen if acc >= target]
+    clock = fitted(X, y, given.ours, given.steps)
+    there = [seconds for _, seconds, acc in clock.scored if acc >= target]
     fast = there[0] if there else float("nan")
-    best = max(acc for _, _, acc in clock.seen)
+    best = max(acc for _, _, acc in clock.scored)
     return {
         "published": slow,
         "target": target,

@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse
 import torch
 from bench_step import subspaces
-from looks import shared
 from sklearn.datasets import load_digits
+from snapshots import shared
 
 from prodsc import PRODSC
 from prodsc.core import metrics
 from prodsc.core.graph import GramKernel, neighbour_graph, spectral_labels, spectral_partition
-from prodsc.pro_dsc.defaults import telling_for
+from prodsc.pro_dsc.defaults import nystroem_landmarks_for
 
 SETS = ("subspaces", "digits", "cifar10_efflite0", "mnist", "har_hapt561")
 CLUSTERS = {"har_hapt561": 6}
@@ -35,10 +35,11 @@ def known(name: str) -> tuple[torch.Tensor, np.ndarray, int, int]:
     """
     if name.startswith("subspaces"):
         X, y = subspaces(int(name.partition("-")[2] or 20_000), 128, 100, dim=4)
-        return torch.from_numpy(X), y, 100, telling_for(100)
+        return torch.from_numpy(X), y, 100, nystroem_landmarks_for(100)
     X, y = load_digits(return_X_y=True) if name == "digits" else (part[:10_000] for part in shared(name))
     X, k = np.asarray(X, dtype=np.float32).reshape(len(X), -1), CLUSTERS.get(name, 10)
-    return PRODSC(k).fit(X)._y(X), y, k, min(telling_for(k), len(X) // 2)
+    model = PRODSC(k).fit(X)
+    return model.labeller_.Y(model._new_rows(X)), y, k, min(nystroem_landmarks_for(k), len(X) // 2)
 
 
 def clustered(Y: torch.Tensor, k: int, n_landmarks: int, seed: int = 0) -> np.ndarray:
@@ -87,7 +88,7 @@ def throughput(hidden_size: int, n: int, rounds: int = 7) -> float:
     of n rows, exact (2,048) or not (8,192)."""
     X, _ = subspaces(n, 768, 10)
     model = PRODSC.from_flat(10, hidden_size=hidden_size, epochs=1, warmup_steps=1).fit(X)
-    network, rows = model.network_, model._rows(X)
+    network, rows = model.network_, model._new_rows(X)
 
     def bare() -> None:
         with torch.inference_mode():
@@ -135,8 +136,8 @@ def alternatives(name: str) -> None:
     Y, y, k, m = known(name)
     chosen = torch.arange(0, len(Y), -(-len(Y) // m))
     ways = {
-        "landmarks that tell all rows": lambda: clustered(Y, k, m),
-        "as many landmarks alone": lambda: spectral_partition(GramKernel(Y[chosen]), k, 10, 0).labels(Y),
+        "all rows, approximated from landmarks": lambda: clustered(Y, k, m),
+        "as many landmarks, clustered alone": lambda: spectral_partition(GramKernel(Y[chosen]), k, 10, 0).labels(Y),
         "all rows, exact": lambda: clustered(Y, k, len(Y)),
         "10 neighbours, exact search": lambda: spectral_labels(neighbour_graph(Y.numpy(), 10), k, 10, 0),
         "10 neighbours, FAISS": lambda: graph_labels(nearest_by_faiss(Y.numpy(), 10), k),

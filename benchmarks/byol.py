@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from looks import shared
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
+from snapshots import shared
 
 from prodsc import PRODSC
 from prodsc.core import metrics

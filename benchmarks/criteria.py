@@ -1,8 +1,8 @@
-"""Which number that needs no labels tells when a fit is best? `python benchmarks/criteria.py [SETS] [small]`.
+"""Which score without labels shows when a fit is best? `python benchmarks/criteria.py [SETS] [small]`.
 
-Trains with and without neighbour views, with three etas, for longer than is good, looks every 20 steps, and prints for
-each criterion its rank correlation with ACC: over the looks of one run (mean over runs), and over all looks of all runs
-of a set. `small` trains a network of half the width on half the batch, at a quarter of the cost. Labels only score.
+Trains with and without neighbour views, with three etas, for longer than is good, scores the weights every 20 steps,
+and prints for each criterion its rank correlation with ACC: within one run (mean over runs), and over all runs of a
+set. `small` trains a network of half the width on half the batch, at a quarter of the cost. Labels only score.
 """
 
 import sys
@@ -10,16 +10,16 @@ import warnings
 
 import numpy as np
 import torch
-from looks import shared
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score, silhouette_score
+from snapshots import Snapshots, shared
 
 from prodsc import PRODSC
 from prodsc.core import metrics
-from prodsc.core.graph import spectral_partition
+from prodsc.core.graph import nearest_neighbours, spectral_partition
 from prodsc.core.self_expression import perplexity
-from prodsc.training import Callback, Training
+from prodsc.pro_dsc.labeller import make_kernel
 
 ROWS = 2500
 SMALL = {"batch_size": 512, "hidden_size": 256}
@@ -35,35 +35,30 @@ RUNS = [{"eta": eta, "n_neighbors": views} for views in (0, "auto") for eta in (
 SIGNS = {"agreement": 1, "inertia": -1, "stability": 1, "silhouette in Y": 1, "loss": -1, "perplexity near n/k": 1}
 
 
-class Looks(Callback):
-    """At every 20th joint step: all criteria and ACC."""
-
-    def __init__(self, model: PRODSC, y: np.ndarray):
-        self.model, self.y, self.found, self.before = model, y, [], None
-
-    def on_step(self, training: Training) -> None:
-        if training.current.name != "joint" or training.step % 20:
-            return
-        model = self.model
-        agreement, _ = model._look()
-        Y = torch.cat([*model._outputs(model.network_.y, model._training_rows.chunks())])
-        partition = spectral_partition(model._kernel(Y), model.n_clusters_, 3, 0)
+def criteria(model: PRODSC, X: np.ndarray, y: np.ndarray, snapshots: Snapshots) -> list[dict[str, float]]:
+    """All criteria and ACC at every snapshot."""
+    rows, config, k = model._new_rows(X), model.config_, model.n_clusters_
+    near = nearest_neighbours(torch.cat([*rows.chunks()]).flatten(1), config.rules.max_neighbors).numpy()
+    table, before = [], None
+    for snapshot in snapshots.by_step.values():
+        model.network_.load_state_dict(snapshot.weights)
+        Y = model.labeller_.Y(rows)
+        partition = spectral_partition(make_kernel(config, Y, power=1.0), k, 3, 0)
         labels = partition.labels(Y)
-        training.network.train()
-        stable = np.nan if self.before is None else adjusted_rand_score(self.before, labels)
-        self.before = labels
         several = len(np.unique(labels)) > 1
-        self.found.append(
+        table.append(
             {
-                "ACC": metrics.accuracy(self.y, labels),
-                "agreement": agreement,
+                "ACC": metrics.accuracy(y, labels),
+                "agreement": metrics.agreement_beyond_chance(labels, near),
                 "inertia": partition.inertia,
-                "stability": stable,
+                "stability": np.nan if before is None else adjusted_rand_score(before, labels),
                 "silhouette in Y": silhouette_score(Y.numpy(), labels, metric="cosine") if several else np.nan,
-                "loss": training.history.last()["total"],
-                "perplexity near n/k": -abs(np.log(model.n_clusters_ * perplexity(Y, model.eta))),
+                "loss": snapshot.history["total"],
+                "perplexity near n/k": -abs(np.log(k * perplexity(Y, config.eta))),
             }
         )
+        before = labels
+    return table
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -72,8 +67,8 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(X[chosen], dtype=np.float32).reshape(len(chosen), -1), y[chosen]
 
 
-def correlation(looks: list[dict[str, float]], criterion: str) -> float:
-    pairs = np.array([(look["ACC"], SIGNS[criterion] * look[criterion]) for look in looks])
+def correlation(table: list[dict[str, float]], criterion: str) -> float:
+    pairs = np.array([(row["ACC"], SIGNS[criterion] * row[criterion]) for row in table])
     return float(spearmanr(pairs[np.isfinite(pairs).all(1)]).statistic)
 
 
@@ -87,14 +82,14 @@ def main(*names: str) -> None:
         for run in RUNS:
             per_epoch = max(1, len(X) // how.get("batch_size", 1024))
             model = PRODSC.from_flat(len(np.unique(y)), keep_weights="last", epochs=240 // per_epoch, **run, **how)
-            looks = Looks(model, y)
-            model.fit(X, callbacks=[looks])
-            runs.append(looks.found)
-        every = [look for run in runs for look in run]
+            snapshots = Snapshots(every=20)
+            model.fit(X, callbacks=[snapshots])
+            runs.append(criteria(model, X, y, snapshots))
+        every = [row for run in runs for row in run]
         for criterion, sign in SIGNS.items():
             within = np.nanmean([correlation(run, criterion) for run in runs])
-            picked = max(every, key=lambda look: np.nan_to_num(sign * look[criterion], nan=-np.inf))["ACC"]
-            best = max(look["ACC"] for look in every)
+            picked = max(every, key=lambda row: np.nan_to_num(sign * row[criterion], nan=-np.inf))["ACC"]
+            best = max(row["ACC"] for row in every)
             over = correlation(every, criterion)
             print(f"| {name} | {criterion} | {within:.2f} | {over:.2f} | {picked:.3f} | {best:.3f} |", flush=True)
 

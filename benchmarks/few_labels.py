@@ -1,4 +1,4 @@
-"""What a few labels or links are worth: `python benchmarks/few_labels.py digits [rows] [seeds]`.
+"""How much a few labels or links improve a fit: `python benchmarks/few_labels.py digits [rows] [seeds]`.
 
 Each seed draws labels (so many rows of each class) or pairs of rows at random; a pair is a must-link or a cannot-link
 as its classes say. ACC is of the rows of which nothing was known. Clusters are matched to classes for PRO-DSC with
@@ -8,6 +8,7 @@ Peers learn from the same labels on the same unit rows: logistic regression and 
 
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 from outliers import sample
@@ -44,7 +45,7 @@ def labels(X: np.ndarray, y: np.ndarray, n: int, seed: int) -> dict[str, float]:
     model = fitted(X, y, seed, known_labels=known)
     if n == 0:
         return {"pro-dsc": metrics.scores(y, model.labels_)["ACC"]}
-    names = np.array([model.known_clusters_.get(cluster, -1) for cluster in range(model.n_clusters)])
+    names = np.array([model.known_clusters_.get(cluster, -1) for cluster in range(model.n_clusters_)])
     regression = LogisticRegression(C=100, max_iter=1000).fit(X[~asked], y[~asked])
     spreading = LabelSpreading(kernel="knn", n_neighbors=10, max_iter=100).fit(X, known)
     return {
@@ -63,7 +64,7 @@ def pairs(X: np.ndarray, y: np.ndarray, n: int, seed: int) -> dict[str, float]:
     return {"pro-dsc": metrics.scores(y[asked], model.labels_[asked])["ACC"]}
 
 
-def fitted(X: np.ndarray, y: np.ndarray, seed: int, **known: object) -> PRODSC:
+def fitted(X: np.ndarray, y: np.ndarray, seed: int, **known: Any) -> PRODSC:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the guard says of the plain fit is not the subject here
         return PRODSC.from_flat(len(np.unique(y)), random_state=seed, **HOW).fit(X, **known)

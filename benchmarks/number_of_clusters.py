@@ -18,7 +18,7 @@ from prodsc import load_dataset
 from prodsc.core.graph import leading_eigenvectors
 from prodsc.core.graph.neighbours import nearest_neighbours
 from prodsc.core.graph.number import OPTIONS, KCurve, graph_within
-from prodsc.pro_dsc.number import SAMPLE, estimate_k
+from prodsc.pro_dsc.number import estimate_k
 
 TUNED = ("digits", "cifar10-efflite0", "coil100", "flowers-efflite0", "blobs-12", "gaussian-20", "uniform-2")
 CONFIRMED = (
@@ -63,7 +63,7 @@ def line(name: str) -> str:
     others = ", ".join(str(k) for k in curve.near if k != curve.k) if curve.clear else ""
     found = f"**{curve.k}**" if curve.clear else f"no clear k ({curve.k})"
     cells = [
-        name, f"{min(len(X), SAMPLE):,}", true, found, others or "-", f"{max(curve.scores):.2f}",
+        name, f"{curve.rows:,}", true, found, others or "-", f"{max(curve.scores):.2f}",
         f"{curve.null_score:.2f}", str(widest_gap(X)), f"{took:.0f}",
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"

@@ -8,13 +8,13 @@ import time
 from typing import Any
 
 import numpy as np
-from looks import Looks, shared
+from snapshots import Snapshots, shared
 
 from prodsc import PRODSC
 from prodsc.runs.recipes import load_recipe
 
 AT = (1, 500, 1500, 5000)
-SHOWN = ("ACC", "NMI", "ARI", "coding_rate", "self_expression", "block_diagonal", "rank")
+COLUMNS = ("ACC", "NMI", "ARI", "coding_rate", "self_expression", "block_diagonal", "rank")
 
 
 def main(seeds: int, **change: Any) -> None:
@@ -22,19 +22,19 @@ def main(seeds: int, **change: Any) -> None:
     every = []
     for seed in range(seeds):
         model = PRODSC.from_flat(**load_recipe("orl").parameters | change, random_state=seed)
-        looks = Looks(model, X, y, AT)
+        snapshots = Snapshots(AT)
         began = time.perf_counter()
-        model.fit(X, callbacks=[looks])
-        every.append(looks.found)
+        model.fit(X, callbacks=[snapshots])
         pre = model.history_["reconstruction"][model.history_["phase"] == "pre-train"]
         ended = f"{pre[-1]:.2f}" if len(pre) else "none"
         print(f"seed {seed}: {time.perf_counter() - began:.0f} s, reconstruction {ended}", flush=True)
-        for epoch, found in looks.found.items():
-            print(f"  epoch {epoch:>5}  " + "  ".join(f"{name} {found[name]:.3f}" for name in SHOWN), flush=True)
+        every.append(snapshots.scores(model, X, y))
+        for epoch, scores in every[-1].items():
+            print(f"  epoch {epoch:>5}  " + "  ".join(f"{name} {scores[name]:.3f}" for name in COLUMNS), flush=True)
     for epoch in every[0]:
         spread = (
             f"{s} {np.mean([f[epoch][s] for f in every]):.3f} ± {np.std([f[epoch][s] for f in every]):.3f}"
-            for s in SHOWN[:3]
+            for s in COLUMNS[:3]
         )
         print(f"epoch {epoch:>5}, {seeds} seeds: " + "  ".join(spread))
 

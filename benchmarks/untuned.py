@@ -1,7 +1,7 @@
-"""Defaults on all data at hand: `python benchmarks/untuned.py [SEEDS] [SETS]`; `... long` trains three times longer.
+"""Defaults on all available data: `python benchmarks/untuned.py [SEEDS] [SETS]`; `... long` trains three times longer.
 
 PRO-DSC with nothing set but the number of clusters, beside k-means and k-NN spectral clustering, each fit in a process
-of its own. It goes on where it was. Labels only score.
+of its own. Run it again to continue. Labels only score.
 """
 
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from prodsc import PRODSC, load_dataset
-from prodsc.pro_dsc.defaults import settled
+from prodsc.pro_dsc.defaults import resolve_auto
 from prodsc.random import sorted_subset
 
 ROWS = {"mnist": 20_000, "fashion-mnist": 20_000}  # of these sets; of others all
@@ -44,7 +44,7 @@ def main(*words: str) -> None:
         methods, extra = "k-means,spectral,pro-dsc", []
         if long:
             methods = "pro-dsc"
-            epochs = settled(PRODSC().get_params(deep=False), shape, k)["epochs"]
+            epochs = resolve_auto(PRODSC().flat_params(), shape, k)["epochs"]
             extra = ["--set", f"pro-dsc.epochs={3 * epochs}"]
         out = folder / (f"{name}-long" if long else name)
         command = [sys.executable, "-m", "prodsc", "compare", path, "--methods", methods, *extra]

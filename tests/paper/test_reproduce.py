@@ -12,7 +12,7 @@ from prodsc.errors import ParameterError
 from prodsc.estimators.parameters import check_parameters
 from prodsc.paper import plans as paper
 from prodsc.paper import reproduce
-from prodsc.paper.figures_of_trials import FIGURES
+from prodsc.paper.figures_of_trials import PAPER_FIGURES
 from prodsc.paper.measures import sphere
 from prodsc.paper.plans import EXPERIMENT_BY_NAME, EXPERIMENTS, make_plan
 from prodsc.paper.published import published, tables
@@ -51,7 +51,7 @@ def test_every_plan_holds_trials_that_could_run(experiment):
             if trial.method != "none":  # features as they are
                 model = make(trial.method, **trial.parameters)
                 check_parameters(type(model), model.flat_params(), trial.method)
-    assert experiment.figure is None or experiment.figure in FIGURES
+    assert experiment.figure is None or experiment.figure in PAPER_FIGURES
 
 
 def test_a_missing_data_set_is_named_and_data_at_hand_run_instead():
@@ -173,7 +173,7 @@ def test_seeds_share_an_affinity_and_say_so(tmp_path):
     ],
 )  # fmt: skip
 def test_figures_are_drawn_from_outcomes(measured, drawing, measure):
-    for name, figure in FIGURES[drawing]([measured[measure]]):
+    for name, figure in PAPER_FIGURES[drawing]([measured[measure]]):
         assert name
         figure.canvas.draw()
         assert figure.get_label().endswith(".")
@@ -187,7 +187,7 @@ def test_grids_are_drawn_with_holes_for_failures(measured):
     phase = [cell(v, ACC=50.0, SRE=60.0, lambda_max=1.3) for v in cells[:-1]]
     sensitivity = [cell(t.variant, ACC=50.0) for t in paper._sensitivity("cifar10-efflite0", 0)]
     for drawing, outcomes in (("phase", phase), ("sensitivity", sensitivity)):
-        ((_, figure),) = FIGURES[drawing](outcomes)
+        ((_, figure),) = PAPER_FIGURES[drawing](outcomes)
         figure.canvas.draw()
 
 
@@ -202,7 +202,7 @@ def test_the_synthetic_figure(tmp_path):
         assert 0 <= result.numbers["angle"] <= 90
         assert 1 <= result.numbers["effective_rank"] <= 3
         found.append(outcome)
-    ((_, figure),) = FIGURES["synthetic"](found)
+    ((_, figure),) = PAPER_FIGURES["synthetic"](found)
     figure.canvas.draw()
 
 
@@ -213,7 +213,7 @@ def test_the_images_of_a_subspace():
     assert rows.shape == (1, 2, 2)
     outcome = Outcome(Trial("x", "pro-dsc", 0))
     outcome.__dict__["arrays"] = {"images": np.zeros((2, 8, 8, 5, 5), dtype=np.uint8)}
-    ((_, figure),) = FIGURES["subspaces"]([outcome])
+    ((_, figure),) = PAPER_FIGURES["subspaces"]([outcome])
     figure.canvas.draw()
 
 

@@ -45,11 +45,11 @@ def export(
     past = open_run(run, data)
     # All targets are checked before the first is written.
     if table is not None:
-        check_target(table, tables.SUFFIXES, force, [past.request.file])
+        check_target(table, tables.TABLE_SUFFIXES, force, [past.request.file])
     if folders is not None:
         check_folder(folders, force)
     if card is not None:
-        check_target(card, cards.SUFFIXES, force)
+        check_target(card, cards.CARD_SUFFIXES, force)
     if table is not None:
         past.data  # noqa: B018 - these rows, and no others, have these labels
         source = str(past.request.file)

@@ -7,7 +7,7 @@ import click
 from prodsc import export as exports
 from prodsc.errors import ParameterError
 from prodsc.export.images import image_array
-from prodsc.export.pictures import FIGURES, SUFFIXES, check_name
+from prodsc.export.pictures import FIGURES, FIGURE_SUFFIXES, check_name
 from prodsc.export.targets import check_target
 from prodsc.runs.past_run import open_run
 
@@ -41,7 +41,7 @@ def figure(
         missing = "the folder of a run" if run is None else "-o FILE, with the ending .png, .svg or .pdf"
         raise click.UsageError(f"figure needs {missing}.")
     for path in out:
-        check_target(path, SUFFIXES, force)
+        check_target(path, FIGURE_SUFFIXES, force)
     past = open_run(run, data)
     if FIGURES[name].trains_again:
         seconds = past.result["seconds"]

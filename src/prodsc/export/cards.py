@@ -19,7 +19,7 @@ from prodsc.sources.catalogue import SETS
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import as_array
 
-SUFFIXES = (".md", ".markdown")
+CARD_SUFFIXES = (".md", ".markdown")
 NO_LICENCE = "not stated: fill it in before you pass the model on; it may not be wider than that of the data allows"
 
 
@@ -68,7 +68,7 @@ def card(
     OutputError
         If the file exists or has another ending.
     """
-    path = check_target(path, SUFFIXES, force)
+    path = check_target(path, CARD_SUFFIXES, force)
     text = card_text(model, X, y, title=title, licence=licence, folder=folder, about=about)
     files.write_text(path, text.encode("utf-8", "replace").decode("utf-8"))
     return path

@@ -22,7 +22,7 @@ from prodsc.training.meters import Meters
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUFFIXES = (".png", ".svg", ".pdf")
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 MAX_PLOTTED_ROWS = 2000  # a reader cannot tell more dots apart
 
 
@@ -269,7 +269,7 @@ def figure(
     """
     kind = FIGURES[check_name(name)]
     paths = [path] if isinstance(path, (str, Path)) else list(path)
-    targets = [check_target(each, SUFFIXES, force) for each in paths]
+    targets = [check_target(each, FIGURE_SUFFIXES, force) for each in paths]
     for capability in kind.needs:
         require_capability(model, capability, f"the figure {name}")
     array = as_array(X)

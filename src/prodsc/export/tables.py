@@ -20,8 +20,8 @@ from prodsc.sources.door import open_source
 from prodsc.sources.readers import read_vectors
 from prodsc.sources.tables import BATCH_ROWS, csv_options
 
-SUFFIXES = (".csv", ".tsv", ".parquet")
-TEXT = (".csv", ".tsv")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+TEXT_SUFFIXES = (".csv", ".tsv")
 
 
 def table(
@@ -66,9 +66,9 @@ def table(
     InputError
         If there is not one label for each row.
     """
-    path = check_target(path, SUFFIXES, force, [source])
+    path = check_target(path, TABLE_SUFFIXES, force, [source])
     clusters, confidences = check_labels(labels, confidence)
-    as_text = path.suffix.lower() in TEXT
+    as_text = path.suffix.lower() in TEXT_SUFFIXES
     done = 0
     with files.atomic(path) as part:
         with _Writer(part, path.suffix.lower()) as writer:
@@ -115,7 +115,7 @@ def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
     if not isinstance(source, (str, Path)):
         return _of_arrays({}, np.asarray(source), features, as_text)
     path = Path(source).expanduser()
-    if path.suffix.lower() in SUFFIXES:  # columns that are not numbers are kept
+    if path.suffix.lower() in TABLE_SUFFIXES:  # columns that are not numbers are kept
         try:
             return (
                 _parquet(pa.parquet.ParquetFile(path))
@@ -195,7 +195,7 @@ class _Writer:
         self.file: Any = None
 
     def __enter__(self) -> _Writer:
-        if self.suffix in TEXT:
+        if self.suffix in TEXT_SUFFIXES:
             self.file = self.path.open("w", encoding="utf-8", newline="")
             self.lines = csv.writer(self.file, delimiter="\t" if self.suffix == ".tsv" else ",", lineterminator="\n")
         return self

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from prodsc.errors import InputError
 
-ATTEMPTS = 10  # at a crop that fits inside the image, before all of it is taken
 GREY = (0.2989, 0.587, 0.114)  # shares of red, green and blue in luminance (ITU-R 601)
 
 
@@ -113,22 +112,26 @@ def random_crops(
     scale: tuple[float, float],
     ratio: tuple[float, float],
     generator: torch.Generator,
+    attempts: int = 10,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Whole-numbered top, left, h, w of n crops: area uniform in `scale`, w/h log-uniform in `ratio`."""
-    tries = ATTEMPTS * n
+    """Integer top, left, h, w of n crops: area uniform in `scale`, w/h log-uniform in `ratio`.
+
+    Where no crop of `attempts` fits inside the image, the largest central one is taken.
+    """
+    tries = attempts * n
     area = height * width * uniform(tries, *scale, generator)
     aspect = uniform(tries, math.log(ratio[0]), math.log(ratio[1]), generator).exp()
-    h, w = ((area / aspect).sqrt().round().view(n, ATTEMPTS), (area * aspect).sqrt().round().view(n, ATTEMPTS))
+    h, w = ((area / aspect).sqrt().round().view(n, attempts), (area * aspect).sqrt().round().view(n, attempts))
     fits = (h > 0) & (h <= height) & (w > 0) & (w <= width)
     first = fits.int().argmax(1, keepdim=True)  # 0 when none fits
     widest, highest = min(width, round(height * ratio[1])), min(height, round(width / ratio[0]))
-    found = fits.any(1)
-    h = torch.where(found, h.gather(1, first)[:, 0], highest)
-    w = torch.where(found, w.gather(1, first)[:, 0], widest)
+    fitting = fits.any(1)
+    h = torch.where(fitting, h.gather(1, first)[:, 0], highest)
+    w = torch.where(fitting, w.gather(1, first)[:, 0], widest)
     top = (torch.rand(n, generator=generator) * (height - h + 1)).floor()
     left = (torch.rand(n, generator=generator) * (width - w + 1)).floor()
     middle = ((height - h) / 2).floor(), ((width - w) / 2).floor()
-    return torch.where(found, top, middle[0]), torch.where(found, left, middle[1]), h, w
+    return torch.where(fitting, top, middle[0]), torch.where(fitting, left, middle[1]), h, w
 
 
 def random_jitter(

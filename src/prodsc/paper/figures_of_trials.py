@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from prodsc.bench.trials import Outcome
 from prodsc.core.theory import gamma_bound
 from prodsc.paper import figures as paper_figures
-from prodsc.paper.plans import GRIDS
+from prodsc.paper.plans import FIGURE_GRIDS
 from prodsc.report import figures, theory_figures
 
 NamedFigure = tuple[str, Figure]
@@ -29,12 +29,12 @@ def csc(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
 
 def phase(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
     """Mean over seeds of each cell, and the boundary for the median of the largest eigenvalue of M."""
-    acc = _grid(outcomes, "ACC", GRIDS.phase_eps, GRIDS.phase_gammas, "eps={0:g},gamma={1:g}")
-    sre = _grid(outcomes, "SRE", GRIDS.phase_eps, GRIDS.phase_gammas, "eps={0:g},gamma={1:g}")
+    acc = _grid(outcomes, "ACC", FIGURE_GRIDS.phase_eps, FIGURE_GRIDS.phase_gammas, "eps={0:g},gamma={1:g}")
+    sre = _grid(outcomes, "SRE", FIGURE_GRIDS.phase_eps, FIGURE_GRIDS.phase_gammas, "eps={0:g},gamma={1:g}")
     parameters = outcomes[0].trial.parameters
     d, n = parameters["n_components"], parameters["batch_size"]
     top = float(np.median([outcome.numbers["lambda_max"] for outcome in outcomes]))
-    alphas, gammas = [d / (n * eps) for eps in GRIDS.phase_eps], [gamma / n for gamma in GRIDS.phase_gammas]
+    alphas, gammas = [d / (n * eps) for eps in FIGURE_GRIDS.phase_eps], [gamma / n for gamma in FIGURE_GRIDS.phase_gammas]
 
     def boundary(a: np.ndarray) -> np.ndarray:
         return np.array([gamma_bound(float(alpha), n, d, top) for alpha in a])
@@ -43,8 +43,8 @@ def phase(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
 
 
 def sensitivity(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
-    acc = _grid(outcomes, "ACC", GRIDS.sensitivity_gammas, GRIDS.sensitivity_betas, "gamma={0:g},beta={1:g}")
-    return [("sensitivity", paper_figures.sensitivity(GRIDS.sensitivity_gammas, GRIDS.sensitivity_betas, acc))]
+    acc = _grid(outcomes, "ACC", FIGURE_GRIDS.sensitivity_gammas, FIGURE_GRIDS.sensitivity_betas, "gamma={0:g},beta={1:g}")
+    return [("sensitivity", paper_figures.sensitivity(FIGURE_GRIDS.sensitivity_gammas, FIGURE_GRIDS.sensitivity_betas, acc))]
 
 
 def orthogonal(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
@@ -120,7 +120,7 @@ def _grid(
     return means
 
 
-FIGURES: dict[str, Callable[[Sequence[Outcome]], list[NamedFigure]]] = {
+PAPER_FIGURES: dict[str, Callable[[Sequence[Outcome]], list[NamedFigure]]] = {
     "alignment": alignment,
     "csc": csc,
     "learning_curves": learning_curves,

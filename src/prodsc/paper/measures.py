@@ -24,8 +24,6 @@ from prodsc.system import peak_memory_mb
 from prodsc.training import Callback, Training
 from prodsc.training.meters import Meters
 
-MAX_PLOTTED_ROWS = 2000  # kept for a figure
-
 
 def self_expression(trial: Trial, checkpoint: Path) -> Measured:
     """Scores, and SRE, the largest eigenvalue of M and the effective rank on one batch of test rows."""
@@ -63,10 +61,10 @@ def _no_checkpoint(checkpoint: Path) -> Path:
     return Path(f"{checkpoint}.none")
 
 
-def representation(trial: Trial, checkpoint: Path) -> Measured:
+def representation(trial: Trial, checkpoint: Path, max_rows: int = 2000) -> Measured:
     """Some rows of X, their Z, labels and classes, and the numbers of `diagnose`."""
     fitted = fit_trial(trial, checkpoint)
-    rows = sorted_subset(len(fitted.X_test), MAX_PLOTTED_ROWS)
+    rows = sorted_subset(len(fitted.X_test), max_rows)
     X = np.asarray(fitted.X_test[rows], dtype=np.float32).reshape(len(rows), -1)
     Z = fitted.model.transform(fitted.X_test[rows])
     numbers = fitted.scores() | {"effective_rank": float(theory.effective_rank(torch.from_numpy(Z)))}

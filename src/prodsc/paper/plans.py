@@ -177,7 +177,7 @@ def _byol(dataset: str, seed: int) -> list[Trial]:
 
 
 @dataclass(frozen=True)
-class Grids:
+class FigureGrids:
     """Values of the figures over two parameters; the paper prints no grid."""
 
     phase_eps: tuple[float, ...] = (0.4, 0.2, 0.1, 0.05)  # alpha = d / (n eps)
@@ -186,7 +186,7 @@ class Grids:
     sensitivity_betas: tuple[float, ...] = (150.0, 300.0, 600.0, 1200.0)
 
 
-GRIDS = Grids()
+FIGURE_GRIDS = FigureGrids()
 
 
 def _narrow(dataset: str) -> dict[str, Any]:
@@ -206,16 +206,16 @@ def _phase(dataset: str, seed: int) -> list[Trial]:
             on_collapse="ignore",
             **_narrow(dataset),
         )
-        for eps in GRIDS.phase_eps
-        for gamma in GRIDS.phase_gammas
+        for eps in FIGURE_GRIDS.phase_eps
+        for gamma in FIGURE_GRIDS.phase_gammas
     ]
 
 
 def _sensitivity(dataset: str, seed: int) -> list[Trial]:
     return [
         _pro_dsc(dataset, seed, f"gamma={gamma:g},beta={beta:g}", gamma=gamma, beta=beta, **_narrow(dataset))
-        for gamma in GRIDS.sensitivity_gammas
-        for beta in GRIDS.sensitivity_betas
+        for gamma in FIGURE_GRIDS.sensitivity_gammas
+        for beta in FIGURE_GRIDS.sensitivity_betas
     ]
 
 

@@ -40,7 +40,7 @@ class PublishedNumber:
 
 
 COLUMNS = tuple(field.name for field in fields(PublishedNumber) if field.name != "failure")
-REQUIRED = ("table", "number", "label", "dataset", "method", "metric", "unit", "value")
+REQUIRED_COLUMNS = ("table", "number", "label", "dataset", "method", "metric", "unit", "value")
 KEY = ("table", "dataset", "method", "variant", "metric")  # names one number
 
 
@@ -94,7 +94,7 @@ def _row(cells: Sequence[str], where: str) -> PublishedNumber:
     for name, content in cell.items():
         if content != content.strip():
             raise InputError(f"{where}: {name} '{content}' begins or ends with a space. Remove it.")
-        if name in REQUIRED and not content:
+        if name in REQUIRED_COLUMNS and not content:
             raise InputError(f"{where}: {name} is empty. Leave the whole row out if the paper gives no number.")
     if cell["metric"] not in UNITS:
         raise InputError(f"{where}: metric must be one of {', '.join(UNITS)}, got '{cell['metric']}'.")

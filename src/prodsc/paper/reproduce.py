@@ -215,7 +215,7 @@ def write(result: Reproduction) -> None:
 
 def _draw(name: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
     """Draw a figure for each data set (all in one for "synthetic") and save it in three formats."""
-    from prodsc.paper.figures_of_trials import FIGURES  # matplotlib is slow to import, and needed only here
+    from prodsc.paper.figures_of_trials import PAPER_FIGURES  # matplotlib is slow to import, and needed only here
     from prodsc.report.save import save_figure
 
     groups: dict[str, list[Outcome]] = {}
@@ -224,7 +224,7 @@ def _draw(name: str, outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
             groups.setdefault("synthetic" if name == "synthetic" else outcome.trial.dataset, []).append(outcome)
     paths = []
     for dataset, group in groups.items():
-        for title, figure in FIGURES[name](group):
+        for title, figure in PAPER_FIGURES[name](group):
             stem = title if title == dataset else f"{title}_{Path(dataset).stem}"
             paths += [save_figure(figure, folder / f"{stem}.{suffix}") for suffix in ("png", "svg", "pdf")]
     return paths

@@ -9,7 +9,6 @@ from prodsc import files
 from prodsc.errors import OutputError
 from prodsc.report.style import style
 
-SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
@@ -30,14 +29,14 @@ def save_figure(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise OutputError(f"{path} must end in {', '.join(SUFFIXES)}; the ending decides the format.")
     title, alternative = figure.get_suptitle(), str(figure.get_label())
-    about: dict[str, Any] = {  # dates and versions are left out: they would make every file differ
+    metadata: dict[str, Any] = {  # dates and versions are left out: they would make every file differ
         ".png": {"Title": title, "Description": alternative, "Software": None},
         ".svg": {"Title": title, "Description": alternative, "Date": None},
         ".pdf": {"Title": title, "Subject": alternative, "CreationDate": None},
-    }[suffix]
+    }
+    if suffix not in metadata:
+        raise OutputError(f"{path} must end in {', '.join(metadata)}; the ending decides the format.")
     with style(), files.atomic(path) as part:
-        figure.savefig(part, format=suffix[1:], dpi=dpi, metadata=about)
+        figure.savefig(part, format=suffix[1:], dpi=dpi, metadata=metadata[suffix])
     return path
