@@ -7,7 +7,7 @@ import click
 from prodsc import export as exports
 from prodsc.errors import ParameterError
 from prodsc.export.images import image_array
-from prodsc.export.pictures import FIGURES, FIGURE_SUFFIXES, check_name
+from prodsc.export.pictures import FIGURE_SUFFIXES, FIGURES, check_name
 from prodsc.export.targets import check_target
 from prodsc.runs.past_run import open_run
 

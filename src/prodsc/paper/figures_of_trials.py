@@ -34,7 +34,8 @@ def phase(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
     parameters = outcomes[0].trial.parameters
     d, n = parameters["n_components"], parameters["batch_size"]
     top = float(np.median([outcome.numbers["lambda_max"] for outcome in outcomes]))
-    alphas, gammas = [d / (n * eps) for eps in FIGURE_GRIDS.phase_eps], [gamma / n for gamma in FIGURE_GRIDS.phase_gammas]
+    alphas = [d / (n * eps) for eps in FIGURE_GRIDS.phase_eps]
+    gammas = [gamma / n for gamma in FIGURE_GRIDS.phase_gammas]
 
     def boundary(a: np.ndarray) -> np.ndarray:
         return np.array([gamma_bound(float(alpha), n, d, top) for alpha in a])
@@ -43,8 +44,9 @@ def phase(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
 
 
 def sensitivity(outcomes: Sequence[Outcome]) -> list[NamedFigure]:
-    acc = _grid(outcomes, "ACC", FIGURE_GRIDS.sensitivity_gammas, FIGURE_GRIDS.sensitivity_betas, "gamma={0:g},beta={1:g}")
-    return [("sensitivity", paper_figures.sensitivity(FIGURE_GRIDS.sensitivity_gammas, FIGURE_GRIDS.sensitivity_betas, acc))]
+    gammas, betas = FIGURE_GRIDS.sensitivity_gammas, FIGURE_GRIDS.sensitivity_betas
+    acc = _grid(outcomes, "ACC", gammas, betas, "gamma={0:g},beta={1:g}")
+    return [("sensitivity", paper_figures.sensitivity(gammas, betas, acc))]
 
 
 def orthogonal(outcomes: Sequence[Outcome]) -> list[NamedFigure]:

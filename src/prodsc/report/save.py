@@ -10,7 +10,6 @@ from prodsc.errors import OutputError
 from prodsc.report.style import style
 
 
-
 def save_figure(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     """Write a figure to a file, with its alternative text in the metadata.
 
