@@ -20,7 +20,7 @@ class Recipe:
     data: str  # what the recipe expects to be given
     source: str  # where the values are published
     parameters: dict[str, Any]
-    ours: tuple[str, ...] = ()  # parameters that are not published and were chosen by us, without labels
+    ours: tuple[str, ...] = ()  # parameters that are not published but chosen by us (docs/reproduce.md)
     notes: str = ""
     origin: str = field(default="", compare=False)
 
