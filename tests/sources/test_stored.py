@@ -1,11 +1,12 @@
 """Rows in files are the rows of the array, and a file is read no more often than it must be."""
 
-import threading
-import time
+import json
+import subprocess
+import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -226,45 +227,21 @@ def test_a_fit_from_files_is_the_fit_of_the_array(blobs, tmp_path):
     np.testing.assert_array_equal(from_files.predict_proba(tmp_path).max(1), from_array.confidence_)
 
 
-class Peak(threading.Thread):
-    """The largest resident memory above that at the start, in MB."""
-
-    def __enter__(self):
-        self.process, self.stopped = psutil.Process(), False
-        self.start_mb = self.top = self.process.memory_info().rss / 2**20
-        self.start()
-        return self
-
-    def run(self):
-        while not self.stopped:
-            self.top = max(self.top, self.process.memory_info().rss / 2**20)
-            time.sleep(0.003)
-
-    def __exit__(self, *_):
-        self.stopped = True
-        self.join()
-        self.grew = self.top - self.start_mb
-
-
-def test_memory_stays_far_below_the_size_of_the_file(tmp_path, monkeypatch):
+def test_memory_stays_far_below_the_size_of_the_file(tmp_path):
     n, d = 20_000, 2_000  # 160 MB
-    rng = np.random.default_rng(0)
+    rng, folder = np.random.default_rng(0), tmp_path / "rows"
+    folder.mkdir()
     for i in range(2):
-        half = np.lib.format.open_memmap(tmp_path / f"{i}.npy", mode="w+", dtype=np.float32, shape=(n // 2, d))
+        half = np.lib.format.open_memmap(folder / f"{i}.npy", mode="w+", dtype=np.float32, shape=(n // 2, d))
         half[:] = rng.standard_normal((n // 2, 1), np.float32) * rng.standard_normal(d, np.float32) + 0.1
         half.flush()
         del half
-    monkeypatch.setattr("prodsc.sources.rows.CHUNK_BYTES", 2**20)
-    monkeypatch.setattr("prodsc.sources.fingerprint.BLOCK_BYTES", 2**20)
-    options = SMALL | {"hidden_size": 8, "batch_size": 500, "max_landmarks": 200, "epochs": 1, "warmup_steps": 0}
-    PRODSC.from_flat(2, **options).fit(rng.standard_normal((1000, d)))  # what torch keeps for itself
-    with Peak(daemon=True) as fitting:
-        model = PRODSC.from_flat(2, **options).fit(tmp_path, checkpoint=tmp_path / "checkpoint")
-    with Peak(daemon=True) as labelling:
-        found = sum(len(labels) for labels, *_ in model.labelled(tmp_path))
-    assert found == n
-    assert fitting.grew < 100, fitting.grew
-    assert labelling.grew < 100, labelling.grew
+    command = [sys.executable, str(Path(__file__).with_name("memory_of_a_fit.py")), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    grew = json.loads(done.stdout)
+    assert grew["labels"] == n
+    assert grew["fitting"] < 100, grew
+    assert grew["labelling"] < 100, grew
 
 
 def test_a_stored_file_is_only_behind_a_whole_map(tmp_path):
