@@ -74,10 +74,31 @@ def pretrain(
     callbacks: Sequence[Callback] = (),
     checkpoint: str | Path | None = None,
 ) -> Pretrained:
-    """Train a copy of `encoder` on images X (n x height x width x channels; bytes, or numbers in [0, 1]).
+    """Train a copy of an encoder with BYOL.
 
-    With a `checkpoint` path the state is saved there every few seconds and on Ctrl-C; a call that finds the file goes
-    on from it to the same weights.
+    Parameters
+    ----------
+    encoder : nn.Module
+        Images to features; it is not changed.
+    X : array-like of shape (n, height, width, channels)
+        Images: bytes, or numbers in [0, 1].
+    settings : BYOLSettings, optional
+        Published values when left out.
+    augmentation : Augmentation, optional
+        The paper's when left out.
+    seed : int, default=0
+        Of weights, batches and augmentations.
+    device : str, default="cpu"
+        Where to train.
+    callbacks : sequence of Callback, optional
+        For the training loop.
+    checkpoint : path, optional
+        The state is saved there every few seconds and on Ctrl-C; a call that finds the file continues from it to the
+        same weights.
+
+    Returns
+    -------
+    Pretrained
     """
     settings, augmentation = settings or BYOLSettings(), augmentation or Augmentation()
     array = as_array(X)
@@ -91,7 +112,7 @@ def pretrain(
     steps = settings.epochs * batches.per_epoch
     objective: Objective[BYOLBatch] = Objective(Term("prediction", 1.0, prediction_loss))
     phase = Phase("pre-train", steps, ("prediction",), batches, partial(build_optimizer, settings))
-    listening = [TargetUpdate(settings.target_momentum), *callbacks]  # first: what others see and save has it done
+    listening = [TargetUpdate(settings.target_momentum), *callbacks]  # first, so that others save the updated target
     history = History([*objective.terms], [name for callback in listening for name in callback.columns])
     training = Training(network, objective, [phase], history)
     restore = None
@@ -114,7 +135,21 @@ def pretrain(
 
 
 def encode(encoder: nn.Module, X: Any, device: str = "cpu") -> np.ndarray:
-    """What `encoder` makes of every image, in evaluation mode: n x features."""
+    """Features of images.
+
+    Parameters
+    ----------
+    encoder : nn.Module
+        Images to features; used in evaluation mode.
+    X : array-like of shape (n, height, width, channels)
+        Images.
+    device : str, default="cpu"
+        Where the encoder is.
+
+    Returns
+    -------
+    ndarray of shape (n, n_features)
+    """
     array = as_array(X)
     check_shape(array, images=True)
     was_training = encoder.training

@@ -16,7 +16,7 @@ from prodsc.errors import InputError, ParameterError, did_you_mean
 
 UNITS = {"ACC": "%", "NMI": "%", "seconds": "s", "MiB": "MiB"}  # by metric
 FAILURES = ("OOM", "OOT")  # out of memory, out of time
-ORIGINS = ("run", "cited", "")  # by the authors, taken from elsewhere, not said
+ORIGINS = ("run", "cited", "")  # by the authors, taken from elsewhere, not stated
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,23 @@ KEY = ("table", "dataset", "method", "variant", "metric")  # names one number
 def published(
     table: str | None = None, dataset: str | None = None, method: str | None = None, metric: str | None = None
 ) -> list[PublishedNumber]:
-    """The published numbers that match every given name, in the paper's order; none may match a valid combination."""
+    """The published numbers that match every given name.
+
+    Parameters
+    ----------
+    table, dataset, method, metric : str, optional
+        Names as in published.csv.
+
+    Returns
+    -------
+    list of PublishedNumber
+        In the paper's order; empty when the paper has no number for a combination.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown.
+    """
     rows = _all()
     for column, wanted in (("table", table), ("dataset", dataset), ("method", method), ("metric", metric)):
         if wanted is None:
