@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from conftest import SMALL
@@ -116,6 +117,25 @@ def test_control_c_stops_the_child(tmp_path):
     assert "KeyboardInterrupt" in said
     assert subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False).returncode == 1
     assert os.path.isdir(tmp_path)
+
+
+def test_control_c_while_a_child_starts_stops_it_too(tmp_path, monkeypatch):
+    """Ctrl-C after the fork and before the parent knows the process: the process must not be left behind."""
+    started = []
+
+    class Slow(psutil.Popen):
+        def __init__(self, *words, **how):
+            super().__init__(*words, **how)
+            started.append(self.pid)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    monkeypatch.setattr(psutil, "Popen", Slow)
+    long = Trial("digits", "pro-dsc", 0, QUICK.parameters | {"epochs": 100_000})
+    with pytest.raises(KeyboardInterrupt):
+        run_trials([long], tmp_path)
+    (pid,) = started
+    assert not psutil.pid_exists(pid)
 
 
 # ---- summaries -----------------------------------------------------------------------------------------------------

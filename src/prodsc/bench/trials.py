@@ -12,10 +12,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -183,17 +184,21 @@ def run_in_process(trial: Trial, folder: Path, limits: Limits, budget_seconds: f
     request = folder / f"{trial.key}.request.json"
     files.write_json(request, asdict(trial))
     log = folder / f"{trial.key}.log"
+    command = [sys.executable, "-W", "ignore::RuntimeWarning:runpy", "-m", "prodsc.bench.trials", str(request)]
+    process = None
     with log.open("w", encoding="utf-8") as output:
-        process = psutil.Popen(
-            [sys.executable, "-W", "ignore::RuntimeWarning:runpy", "-m", "prodsc.bench.trials", str(request)],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches the parent only, which then stops the child
-        )
         try:
+            with _delayed_interrupt():  # Ctrl-C while the process is started would leave it behind
+                process = psutil.Popen(
+                    command,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C reaches the parent only, which then stops the child
+                )
             stopped = _wait(process, limits, budget_seconds)
         except BaseException:
-            _terminate(process)
+            if process is not None:
+                _terminate(process)
             raise
     request.unlink(missing_ok=True)
     outcome = read_outcome(trial, folder)
@@ -205,6 +210,22 @@ def run_in_process(trial: Trial, folder: Path, limits: Limits, budget_seconds: f
         _record(trial, folder, status=status, reason=reason)
         (folder / f"{trial.key}.safetensors").unlink(missing_ok=True)
     return Outcome(trial, status=status, reason=reason)
+
+
+@contextmanager
+def _delayed_interrupt() -> Iterator[None]:
+    """Within this context Ctrl-C has no effect; at its end it raises KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if received:
+        raise KeyboardInterrupt
 
 
 def _wait(
