@@ -1,6 +1,7 @@
 """Rows in files are the rows of the array, and a file is read no more often than it must be."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -238,11 +239,12 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path):
         half.flush()
         del half
     command = [sys.executable, str(Path(__file__).with_name("memory_of_a_fit.py")), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    one_arena = os.environ | {"MALLOC_ARENA_MAX": "1"}  # glibc keeps an arena per thread, up to 60 MB by chance
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=one_arena)
     grew = json.loads(done.stdout)
     assert grew["labels"] == n
-    assert grew["fitting"] < 100, grew
-    assert grew["labelling"] < 100, grew
+    assert grew["fitting"] < 60, grew
+    assert grew["labelling"] < 60, grew
 
 
 def test_a_stored_file_is_only_behind_a_whole_map(tmp_path):
