@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from prodsc import load_dataset
 from prodsc.core.graph import leading_eigenvectors
 from prodsc.core.graph.neighbours import nearest_neighbours
-from prodsc.core.graph.number import OPTIONS, KCurve, graph_within
+from prodsc.core.graph.number import K_OPTIONS, KCurve, graph_within
 from prodsc.pro_dsc.number import estimate_k
 
 TUNED = ("digits", "cifar10-efflite0", "coil100", "flowers-efflite0", "blobs-12", "gaussian-20", "uniform-2")
@@ -48,8 +48,8 @@ def widest_gap(X: np.ndarray) -> int:
     """k before the widest gap of the eigenvalues of the graph that the rule uses, on at most 2,000 rows."""
     rng = np.random.default_rng(0)
     points = torch.from_numpy(np.asarray(X[np.sort(rng.permutation(len(X))[:2000])], dtype=np.float32))
-    graph = graph_within(nearest_neighbours(normalize(points), OPTIONS.n_searched).numpy(), np.arange(len(points)))
-    most = min(OPTIONS.max_k, len(points) // OPTIONS.min_rows_per_cluster)
+    graph = graph_within(nearest_neighbours(normalize(points), K_OPTIONS.n_searched).numpy(), np.arange(len(points)))
+    most = min(K_OPTIONS.max_k, len(points) // K_OPTIONS.min_rows_per_cluster)
     values = leading_eigenvectors(graph, most + 1, 1e-6)[1].numpy()
     gaps = -np.diff(np.sort(values)[::-1])
     return int(np.argmax(gaps[1:]) + 2)

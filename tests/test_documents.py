@@ -97,20 +97,6 @@ def test_estimator_table_options_and_recipe_keys_agree():
         parameters[name].check(default, "default")  # every default obeys its own rule
 
 
-def test_words_of_the_table_are_those_of_the_code():
-    from prodsc.core.self_expression import coefficients
-    from prodsc.estimators import parameters
-    from prodsc.nn import PRECISIONS
-    from prodsc.sources.rows import SCALINGS
-    from prodsc.training import guard
-
-    assert SCALINGS == parameters.SCALINGS
-    assert PRECISIONS == parameters.PRECISIONS
-    assert guard.ON_COLLAPSE == parameters.ON_COLLAPSE
-    assert coefficients.NORMALISERS == parameters.NORMALISERS
-    assert coefficients.COEFFICIENT_FORMS == parameters.COEFFICIENT_FORMS
-
-
 def test_help_shows_every_parameter_with_type_default_and_meaning():
     for cls in [*METHODS.values(), *PRODSC.option_groups.values()]:
         section = inspect.getdoc(cls).partition("Parameters\n----------\n")[2].partition("\n\n")[0]

@@ -134,7 +134,7 @@ def test_a_tight_refinement_finds_the_eigenvectors():
 def test_a_poor_start_is_not_used():
     M = symmetric(400)  # no gap to speak of
     start = torch.from_numpy(np.random.default_rng(1).standard_normal((400, 10)))
-    assert linalg._lobpcg(M, start, linalg.LIMITS) is None
+    assert linalg._lobpcg(M, start, linalg.EIGEN_LIMITS) is None
     values, _ = linalg.smallest_eigenvectors(M, 10, start=start)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(M.numpy())[:10], atol=1e-8)
 

@@ -10,7 +10,7 @@ from prodsc.core.graph import PowerKernel
 from prodsc.core.metrics import accuracy
 from prodsc.core.self_expression import perplexity
 from prodsc.errors import ParameterError
-from prodsc.pro_dsc.defaults import RULES, choose_power, find_eta, nystroem_landmarks_for, resolve_auto
+from prodsc.pro_dsc.defaults import AUTO_RULES, choose_power, find_eta, nystroem_landmarks_for, resolve_auto
 from prodsc.registry import make
 from prodsc.training import Callback
 
@@ -66,7 +66,9 @@ def test_what_is_given_stays_and_others_follow_it() -> None:
 @pytest.mark.parametrize("k", [3, 10])
 def test_eta_gives_the_perplexity_it_is_for(k: int) -> None:
     Y = torch.nn.functional.normalize(torch.randn(200, 8, generator=torch.Generator().manual_seed(k)))
-    assert k * perplexity(Y, find_eta(Y, RULES.expressing_share / k)) == pytest.approx(RULES.expressing_share, rel=1e-3)
+    assert k * perplexity(Y, find_eta(Y, AUTO_RULES.expressing_share / k)) == pytest.approx(
+        AUTO_RULES.expressing_share, rel=1e-3
+    )
 
 
 def test_power_by_the_number_of_rows_in_a_cluster() -> None:
@@ -120,13 +122,13 @@ HALVES, TENTHS = np.arange(100) // 50, (np.arange(100) >= 80).astype(int) + (np.
 @pytest.mark.parametrize(
     ("dense", "sharp", "power"),
     [
-        (np.arange(100) % 3, TENTHS, RULES.sharp),
+        (np.arange(100) % 3, TENTHS, AUTO_RULES.sharp),
         (np.roll(TENTHS, 50), np.roll(TENTHS, 9), 1.0),  # neighbours agree on both: the sharp one may follow noise
         (TENTHS, TENTHS, 1.0),  # they agree: nothing to choose
         (np.arange(100) % 2, HALVES, 1.0),  # they do not, but sizes are no reason
         (np.arange(100) % 3, (np.arange(100) < 4).astype(int), 1.0),  # a few outliers are no cluster
         (np.arange(100) * 23 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), 1.0),  # hardly better: noise
-        (np.arange(100) * 26 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), RULES.sharp),
+        (np.arange(100) * 26 // 100 % 3, np.repeat([0, 1] * 5 + [2], [16, 3] * 5 + [5]), AUTO_RULES.sharp),
     ],
 )
 def test_power_by_sizes(dense, sharp, power) -> None:
@@ -141,7 +143,7 @@ def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
     X, y = X[some], y[some]
     small = {"epochs": 60, "hidden_size": 128, "n_components": 32, "keep_weights": "last"}
     plain, found = (PRODSC.from_flat(6, power=power, **small).fit(X) for power in (1.0, "auto"))
-    assert found.resolved_params_["power"] == RULES.sharp
+    assert found.resolved_params_["power"] == AUTO_RULES.sharp
     assert accuracy(y, found.labels_) > accuracy(y, plain.labels_) + 0.2
     found.save(tmp_path / "m")
     again = PRODSC.load(tmp_path / "m")
@@ -150,10 +152,10 @@ def test_clusters_of_very_different_sizes_are_found(tmp_path) -> None:
 
 def test_few_rows_to_a_cluster_tell_nothing_of_sizes(monkeypatch) -> None:
     """A sharp affinity of few rows falls into pieces; its labels must not decide anything."""
-    monkeypatch.setattr("prodsc.pro_dsc.labeller.choose_power", lambda labels, near, rules: RULES.sharp)
+    monkeypatch.setattr("prodsc.pro_dsc.labeller.choose_power", lambda labels, near, rules: AUTO_RULES.sharp)
     X = load_digits().data[:300]
     small = {"epochs": 2, "hidden_size": 16, "n_components": 8, "keep_weights": "last"}
-    assert PRODSC.from_flat(9, **small).fit(X).resolved_params_["power"] == RULES.sharp
+    assert PRODSC.from_flat(9, **small).fit(X).resolved_params_["power"] == AUTO_RULES.sharp
     assert PRODSC.from_flat(10, **small).fit(X).resolved_params_["power"] == 1
 
 

@@ -21,7 +21,7 @@ from prodsc import PRODSC, SEDSC
 from prodsc.core import metrics, theory
 from prodsc.errors import InputError, ModelFileError, ParameterError
 from prodsc.pro_dsc import labeller as labelling
-from prodsc.pro_dsc.defaults import RULES
+from prodsc.pro_dsc.defaults import AUTO_RULES
 from prodsc.pro_dsc.options import LossOptions
 from prodsc.training import Callback
 from prodsc.training.guard import CollapseGuard
@@ -221,7 +221,7 @@ def test_more_rows_than_landmarks(blobs, tmp_path):
 def test_a_sample_is_clustered_where_there_are_many_rows(blobs, monkeypatch):
     """Landmarks of the sample tell its affinities; a sharp affinity has the landmarks alone."""
     X, y = blobs
-    few_rows = replace(RULES, clustered_rows=90, nystroem_landmarks=20, nystroem_landmarks_per_cluster=10)
+    few_rows = replace(AUTO_RULES, clustered_rows=90, nystroem_landmarks=20, nystroem_landmarks_per_cluster=10)
     monkeypatch.setattr(PRODSC, "auto_rules", few_rows)
     clustered = []
     solve = labelling.spectral_partition
@@ -249,14 +249,14 @@ def test_landmarks_that_speak_for_near_rows_only_are_more(blobs, monkeypatch):
     assert PRODSC.from_flat(3, power=8.0, **SMALL).fit(X).resolved_params_["max_landmarks"] == 8192
     known = np.where(np.arange(len(X)) < 5, y, -1)
     assert PRODSC.from_flat(3, **SMALL).fit(X, known_labels=known).resolved_params_["max_landmarks"] == 8192
-    monkeypatch.setattr(PRODSC, "auto_rules", replace(RULES, dense_landmarks=60, dense_landmarks_per_cluster=1))
+    monkeypatch.setattr(PRODSC, "auto_rules", replace(AUTO_RULES, dense_landmarks=60, dense_landmarks_per_cluster=1))
     assert len(PRODSC.from_flat(3, **SMALL).fit(X).partition_.kernel.landmarks) <= 60
     assert len(PRODSC.from_flat(3, **SMALL).fit(X, known_labels=known).partition_.kernel.landmarks) == len(X)
 
 
 def test_power_that_is_settled_late_leaves_fewer_landmarks(blobs, monkeypatch):
     monkeypatch.setattr("prodsc.pro_dsc.labeller.choose_power", lambda labels, near, rules: 8.0)
-    monkeypatch.setattr(PRODSC, "auto_rules", replace(RULES, min_rows_per_cluster=10))
+    monkeypatch.setattr(PRODSC, "auto_rules", replace(AUTO_RULES, min_rows_per_cluster=10))
     model = PRODSC.from_flat(3, max_landmarks=100, **SMALL).fit(blobs[0])
     assert model.resolved_params_["power"] == 8
     assert len(model.partition_.kernel.landmarks) == 100

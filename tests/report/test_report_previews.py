@@ -24,7 +24,7 @@ from prodsc.report.fit_figures import (
 )
 from prodsc.report.fit_page import about_k
 from prodsc.report.map_data import PageRows, map_data, packed, unit_square
-from prodsc.report.previews import LIMITS, RowPreviews, make_sprites, open_previews, row_images, short
+from prodsc.report.previews import PREVIEW_LIMITS, RowPreviews, make_sprites, open_previews, row_images, short
 from prodsc.report.style import COLOURS_ON_DARK
 from prodsc.sources.door import open_source
 
@@ -44,17 +44,17 @@ def test_a_sheet_holds_each_picture_in_its_place():
     sheet = np.asarray(Image.open(io.BytesIO(content)))
     assert kind == "image/png"
     for place, row in enumerate(made.rows):
-        x, y = place % LIMITS.per_line * 4, place // LIMITS.per_line * 6
+        x, y = place % PREVIEW_LIMITS.per_line * 4, place // PREVIEW_LIMITS.per_line * 6
         assert (sheet[y : y + 6, x : x + 4] == row * 6).all()
 
 
 def test_thumbnails_stop_at_the_budget_and_the_page_says_so():
     rng = np.random.default_rng(0)
-    noise = rng.integers(0, 256, (2 * LIMITS.per_sheet + 10, 8, 8, 3), dtype=np.uint8)
-    one = len(make_sprites(row_images(noise), [], LIMITS.per_sheet).sheets[0][1])
+    noise = rng.integers(0, 256, (2 * PREVIEW_LIMITS.per_sheet + 10, 8, 8, 3), dtype=np.uint8)
+    one = len(make_sprites(row_images(noise), [], PREVIEW_LIMITS.per_sheet).sheets[0][1])
     made = make_sprites(row_images(noise), first=[2050], n=len(noise), budget=int(1.5 * one))
     assert len(made.sheets) == 1
-    assert len(made.rows) == LIMITS.per_sheet
+    assert len(made.rows) == PREVIEW_LIMITS.per_sheet
     assert made.rows[0] == 2050  # what is needed comes first
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

@@ -132,7 +132,7 @@ def test_checkpoint_files_are_checked(tmp_path):
 def test_a_checkpoint_of_an_older_version_is_refused(tmp_path, monkeypatch):
     training, step = setup()
     train(training, step)
-    monkeypatch.setattr("prodsc.training.checkpoint.VERSION", 1)
+    monkeypatch.setattr("prodsc.training.checkpoint.CHECKPOINT_VERSION", 1)
     save_checkpoint(tmp_path / "old", training, {})
     monkeypatch.undo()
     with pytest.raises(ModelFileError, match="older prodsc"):

@@ -25,6 +25,7 @@ from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.pro_dsc.interface import LabellerInterface
 from prodsc.pro_dsc.labeller import fit_labeller
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback, Phase, Step
 from prodsc.training.session import open_checkpoint, read_batch, run_training
 from prodsc.types import Rows, Square
@@ -153,7 +154,7 @@ class CPP(LabellerInterface):
         *before, joint = build_phases(config, objective, n_rows, self.seed_, lambda network: None)
         return [*before, joint if self.heads == "separate" else replace(joint, on_enter=None)]
 
-    def memberships(self, X: Any) -> np.ndarray:
+    def memberships(self, X: RowsInput) -> np.ndarray:
         """Pi of rows: how far each row belongs with each other one.
 
         Parameters
@@ -209,7 +210,7 @@ class ChosenK:
     lengths: dict[int, float]
 
 
-def choose_k(model: CPP, X: Any, candidates: Sequence[int]) -> ChosenK:
+def choose_k(model: CPP, X: RowsInput, candidates: Sequence[int]) -> ChosenK:
     """argmin over k of the coding length of Z in the k clusters that a fitted model finds."""
     if not len(candidates):
         raise ParameterError("choose_k: candidates must hold at least one number of clusters, got none.")

@@ -22,6 +22,7 @@ from prodsc.estimators.sklearn_types import ClassNamePrefixFeaturesOutMixin, Tra
 from prodsc.nn import Autoencoder, conv_autoencoder, mlp_autoencoder
 from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.types import Rows
 
@@ -143,7 +144,7 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     # ---- use -----------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsInput) -> np.ndarray:
         """Z: the codes of the autoencoder."""
         rows = self._new_rows(X)
         self.network_.eval()

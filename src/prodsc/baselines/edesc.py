@@ -19,6 +19,7 @@ from prodsc.estimators.soft import SoftClusterer
 from prodsc.nn import Autoencoder, mlp_autoencoder
 from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Batches, Phase, Training
 from prodsc.types import Rows
 
@@ -132,7 +133,7 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
 
     # ---- use -----------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsInput) -> np.ndarray:
         """Z: the codes of the autoencoder."""
         return self._codes(self._new_rows(X)).cpu().numpy()
 

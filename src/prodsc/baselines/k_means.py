@@ -13,6 +13,7 @@ from prodsc.core.graph import kmeans, largest_first
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback
 
 
@@ -50,7 +51,7 @@ class KMeansClusterer(Clusterer):
         centres, self.inertia_ = kmeans(X.numpy(), self.n_clusters_, self.n_init, self.seed_)
         return torch.from_numpy(centres).float()
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsInput) -> np.ndarray:
         """The nearest centre of each row."""
         return self._nearest(self._new_rows(X), self.centres_)
 

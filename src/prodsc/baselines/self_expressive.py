@@ -21,6 +21,7 @@ from prodsc.estimators.capabilities import Capability
 from prodsc.progress import track
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback
 from prodsc.types import Affinity, Rows, SparseMatrix, Square
 
@@ -68,11 +69,11 @@ class SelfExpressive(Clusterer):
             files.write_tensors(checkpoint, kept, {"affinity of": about})
         return A
 
-    def coefficients(self, X: Any) -> np.ndarray | SparseMatrix:
+    def coefficients(self, X: RowsInput) -> np.ndarray | SparseMatrix:
         """C, n x n: column j expresses row j of X by the others; sparse where the method is."""
         return _as_given(self._coefficients(self._points(self._new_rows(X))))
 
-    def affinity(self, X: Any) -> np.ndarray | SparseMatrix:
+    def affinity(self, X: RowsInput) -> np.ndarray | SparseMatrix:
         """The n x n affinity that spectral clustering sees for these rows."""
         return _as_given(self._affinity(self._coefficients(self._points(self._new_rows(X)))))
 
@@ -91,7 +92,7 @@ class DenseSelfExpressive(SelfExpressive):
     _max_bytes = 4 * 2**30  # of all N x N matrices that exist at once
     _n_matrices = 5  # of float64: C, the affinity, its normalised form, and two copies in the eigensolver
 
-    def _check_rows(self, X: Any, learn: bool, strict: bool = False) -> np.ndarray:
+    def _check_rows(self, X: RowsInput, learn: bool, strict: bool = False) -> np.ndarray:
         array = super()._check_rows(X, learn, strict)
         row_bytes = 8 * self._n_matrices * len(array)
         most = int((self._max_bytes / (8 * self._n_matrices)) ** 0.5)

@@ -17,6 +17,7 @@ from prodsc.estimators.deep import DeepClusterer
 from prodsc.nn import build_seeded, relu_layers
 from prodsc.random import Stream, sorted_subset
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Batches, Callback, Phase, Training
 from prodsc.training.schedule import Schedule, cosine
 from prodsc.types import Rows
@@ -129,17 +130,17 @@ class SENet(DeepClusterer):
 
     # ---- use -----------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsInput) -> np.ndarray:
         """The cluster of each row, whatever the other rows of the call are."""
         rows = self._new_rows(X)
         return np.concatenate([self.partition_.labels(part.to(self.device_)) for part in rows.chunks()])
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: RowsInput) -> np.ndarray:
         """Probability of each cluster for each row, n x k; largest at the label of `predict`."""
         rows = self._new_rows(X)
         return np.concatenate([self.partition_.probabilities(part.to(self.device_)) for part in rows.chunks()])
 
-    def coefficients(self, X: Any) -> np.ndarray:
+    def coefficients(self, X: RowsInput) -> np.ndarray:
         """C, n x n: column j expresses row j by the others."""
         rows = torch.cat([*self._new_rows(X).chunks()]).to(self.device_)
         with torch.inference_mode():

@@ -12,6 +12,7 @@ from prodsc.core.graph import neighbour_graph, neighbour_index, spectral_labels
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback
 
 
@@ -47,7 +48,7 @@ class SpectralClusterer(Clusterer):
         graph = neighbour_graph(self.rows_.numpy(), self.n_neighbors)
         self.labels_ = spectral_labels(graph, self.n_clusters_, self.n_init, self.seed_)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsInput) -> np.ndarray:
         """The most frequent label among the nearest training rows; for a training row, its own label."""
         rows = self._new_rows(X)
         index = neighbour_index(self.rows_.numpy(), self.n_neighbors)

@@ -17,6 +17,7 @@ from prodsc.estimators.soft import SoftClusterer
 from prodsc.nn import build_seeded
 from prodsc.random import StepStream, Stream, generator
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Batches, Phase, Training
 
 
@@ -127,7 +128,7 @@ class TURTLEBatch:
         )
 
 
-def cross_validated_accuracy(model: Clusterer, X: Any, folds: int = 10) -> float:
+def cross_validated_accuracy(model: Clusterer, X: RowsInput, folds: int = 10) -> float:
     """How well logistic regression predicts the labels of a model: accuracy in cross-validation.
 
     A score without true labels, by which the authors of TURTLE choose between settings and seeds.

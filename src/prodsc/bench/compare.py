@@ -16,8 +16,9 @@ from prodsc.bench.trials import Limits, Outcome, Trial, TrialCallback, ignore, r
 from prodsc.core import metrics
 from prodsc.errors import InputError, ParameterError
 from prodsc.registry import method as method_class
+from prodsc.sources.source import RowsInput
 
-WITH_LABELS: tuple[str, ...] = ("ACC", "NMI", "ARI")  # columns of a comparison
+LABEL_METRICS: tuple[str, ...] = ("ACC", "NMI", "ARI")  # columns of a comparison
 WITHOUT_LABELS: tuple[str, ...] = ("neighbours", "silhouette", "stability")
 COST = ("seconds", "peak_memory_mb")
 COLUMN_NAMES = {
@@ -86,7 +87,7 @@ class ComparisonTable:
 
 
 def compare(
-    X: Any,
+    X: RowsInput,
     y: Any = None,
     methods: Sequence[str] = ("k-means", "spectral", "pro-dsc"),
     seeds: int | Sequence[int] = 5,
@@ -160,7 +161,7 @@ def compare(
             given[method] = best.trial.parameters
             chosen[method] = {name: best.trial.parameters[name] for name in GRIDS.get(method, {})}
         outcomes = run([Trial(data.source, method, seed, given[method]) for method in methods for seed in numbers])
-        summaries, columns = summarise(outcomes), WITH_LABELS
+        summaries, columns = summarise(outcomes), LABEL_METRICS
         if data.y is None:
             assert scorer is not None
             summaries, columns = [_add_label_free(s, outcomes, scorer) for s in summaries], WITHOUT_LABELS

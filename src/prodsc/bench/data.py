@@ -14,6 +14,7 @@ from prodsc import files
 from prodsc.errors import InputError
 from prodsc.sources.door import canonical_name, open_source
 from prodsc.sources.named import NoSplitError
+from prodsc.sources.source import RowsInput
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class TrialData:
             return self.X
 
 
-def open_trial_data(X: Any, y: Any, folder: Path) -> TrialData:
+def open_trial_data(X: RowsInput, y: Any, folder: Path) -> TrialData:
     """Open the data of a comparison or search.
 
     Parameters

@@ -21,6 +21,7 @@ from prodsc.estimators.parameters import PARAMETER_BY_NAME, check_parameters
 from prodsc.pro_dsc.config import resolve_config
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.random import sorted_subset
+from prodsc.sources.source import RowsInput
 
 if TYPE_CHECKING:
     import optuna
@@ -124,7 +125,7 @@ class TuningResult:
 
 
 def tune(
-    X: Any,
+    X: RowsInput,
     y: Any = None,
     *,
     n_clusters: int,

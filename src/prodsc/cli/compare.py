@@ -11,7 +11,7 @@ from prodsc import files
 from prodsc.bench.compare import GRIDS, ComparisonTable, grid_of
 from prodsc.bench.compare import compare as run_comparison
 from prodsc.bench.trials import Limits, Outcome, Trial
-from prodsc.cli.options import Value
+from prodsc.cli.options import ParameterValue
 from prodsc.sources.door import open_source
 
 DEFAULT = "k-means,spectral,pro-dsc"
@@ -108,7 +108,7 @@ def method_parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         if not (equals and dot):
             raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as ensc.gamma=20; got {text!r}.")
         rules = {parameter.name: parameter for parameter in parameters_of(find_method(method))}
-        value = Value(rules[name]).convert(value_text, None, None) if name in rules else value_text
+        value = ParameterValue(rules[name]).convert(value_text, None, None) if name in rules else value_text
         make(method, **{name: value})  # report a typo before anything runs
         parameters.setdefault(method, {})[name] = value
     return parameters

@@ -10,7 +10,7 @@ from prodsc.pro_dsc.diagnosis import diagnose as measure
 from prodsc.registry import load
 from prodsc.sources.door import open_source
 
-COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
+VERDICT_COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
 
 
 @click.command()
@@ -26,6 +26,6 @@ def diagnose(run: Path, file: str) -> None:
     table = Table("number", "value", "expected", "why", box=None, pad_edge=False)
     for finding in diagnosis.findings:
         table.add_row(finding.name, f"{finding.value:.4g}", finding.expected, finding.meaning)
-    console.print(f"[bold {COLOURS[diagnosis.verdict]}]{diagnosis.verdict}[/]\n")
+    console.print(f"[bold {VERDICT_COLOURS[diagnosis.verdict]}]{diagnosis.verdict}[/]\n")
     console.print(table)
     console.print(f"\n{diagnosis.advice}")

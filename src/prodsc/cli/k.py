@@ -11,7 +11,7 @@ from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.pro_dsc.number import estimate_k
 from prodsc.sources.door import open_source
 
-HEADS = ("k", "score", "agreement", "score of one cloud")
+COLUMN_HEADS = ("k", "score", "agreement", "score of one cloud")
 
 
 @click.command()
@@ -47,6 +47,6 @@ def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | N
         from prodsc.report.save import save_figure
 
         out.mkdir(parents=True, exist_ok=True)
-        files.write_text(out / "k.csv", to_csv(HEADS, curve.table()))
+        files.write_text(out / "k.csv", to_csv(COLUMN_HEADS, curve.table()))
         save_figure(k_curve(curve), out / "k.png")
         click.echo(f"results in {out}: k.csv, k.png")

@@ -8,12 +8,12 @@ import click
 from prodsc.estimators.parameters import RENAMED, Parameter, current_names, defaults_of, parameters_of
 from prodsc.pro_dsc.estimator import PRODSC
 
-SHORT_NAMES = {"n_clusters": "-k"}
+SHORT_OPTIONS = {"n_clusters": "-k"}
 REQUIRED = ("n_clusters",)  # the estimator has a default because scikit-learn wants one; a person must choose
 HIDDEN = ("verbose",)  # the command line always shows progress; --quiet turns it off
 
 
-class Value(click.ParamType):
+class ParameterValue(click.ParamType):
     """Text to the value of one parameter, checked by the rule of that parameter."""
 
     def __init__(self, parameter: Parameter):
@@ -52,9 +52,9 @@ def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
             continue
         default = None if parameter.name in REQUIRED else defaults[parameter.name]
         shown = ",".join(map(str, default or ())) if parameter.many else default
-        names = [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT_NAMES.get(parameter.name)])]
+        names = [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT_OPTIONS.get(parameter.name)])]
         text = f"{parameter.help}." + ("" if default is None else f" [{shown}]")
-        command = click.option(*names, parameter.name, type=Value(parameter), default=None, help=text)(command)
+        command = click.option(*names, parameter.name, type=ParameterValue(parameter), default=None, help=text)(command)
     return command
 
 
@@ -63,4 +63,4 @@ def given_parameters(options: dict[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in options.items() if value is not None}
     current = current_names(given, "prodsc fit")
     by_name = {parameter.name: parameter for parameter in parameters_of(PRODSC)}
-    return {name: Value(by_name[name]).convert(value, None, None) for name, value in current.items()}
+    return {name: ParameterValue(by_name[name]).convert(value, None, None) for name, value in current.items()}

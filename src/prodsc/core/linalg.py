@@ -30,7 +30,7 @@ class EigenLimits:
     refined: float = 1e-2  # residual per eigenvector over the mean diagonal; eigenvalues err by its square
 
 
-LIMITS = EigenLimits()
+EIGEN_LIMITS = EigenLimits()
 
 
 def gram(Y: Rows) -> Square:
@@ -93,7 +93,7 @@ class _HalfLogdet(torch.autograd.Function):
 
 
 def smallest_eigenvectors(
-    L: Square, k: int, start: Tensor | None = None, limits: EigenLimits = LIMITS
+    L: Square, k: int, start: Tensor | None = None, limits: EigenLimits = EIGEN_LIMITS
 ) -> tuple[Tensor, Tensor]:
     """The smallest eigenvalues of a symmetric matrix and their eigenvectors.
 
@@ -169,8 +169,8 @@ def singular_vectors(M: Square, k: int) -> tuple[Tensor, Tensor]:
     vectors : Tensor of shape (n, k)
     """
     pairs = None
-    if M.device.type == "cpu" and len(M) > LIMITS.full_below and k <= len(M) * LIMITS.lanczos_share:
-        pairs = _lanczos(M, k, LIMITS.lanczos_restarts, "LM")
+    if M.device.type == "cpu" and len(M) > EIGEN_LIMITS.full_below and k <= len(M) * EIGEN_LIMITS.lanczos_share:
+        pairs = _lanczos(M, k, EIGEN_LIMITS.lanczos_restarts, "LM")
     values, vectors = pairs if pairs is not None else _full(M, len(M))
     order = values.abs().argsort(descending=True)[:k]
     return values[order].abs(), vectors[:, order]

@@ -33,7 +33,7 @@ from prodsc.estimators.sklearn_types import BaseEstimator, ClusterMixin
 from prodsc.sources.checks import Summary, check_values
 from prodsc.sources.door import open_source
 from prodsc.sources.rows import RowReader, as_array, check_shape, column_names
-from prodsc.sources.source import Source
+from prodsc.sources.source import RowsInput, Source
 from prodsc.training import Callback
 
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
@@ -133,7 +133,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     # ---- fit -----------------------------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = (), checkpoint: str | Path | None = None
+        self, X: RowsInput, y: Any = None, *, callbacks: Sequence[Callback] = (), checkpoint: str | Path | None = None
     ) -> Self:
         """Cluster the rows of X.
 
@@ -156,7 +156,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return self._fit_copy(X, callbacks, checkpoint)
 
     def _fit_copy(
-        self, X: Any, callbacks: Sequence[Callback], checkpoint: str | Path | None, **constraints: Any
+        self, X: RowsInput, callbacks: Sequence[Callback], checkpoint: str | Path | None, **constraints: Any
     ) -> Self:
         """Fit a copy without fitted attributes and take over what it learned.
 
@@ -191,11 +191,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """Set `labels_` and what else the method learns."""
         raise NotImplementedError
 
-    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_predict(self, X: RowsInput, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Labels of the rows of X after `fit(X)`."""
         return self.fit(X, **fit_params).labels_
 
-    def check(self, X: Any) -> None:
+    def check(self, X: RowsInput) -> None:
         """Raise what `fit(X)` would raise or warn about for these parameters and rows, without training.
 
         Parameters
@@ -206,7 +206,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self._check_parameters()
         self._unfitted_copy()._check_rows(X, learn=True, strict=True)
 
-    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
+    def labelled(self, X: RowsInput) -> Iterator[tuple[np.ndarray, ...]]:
         """Labels of more rows than memory can hold, a part at a time.
 
         Parameters
@@ -283,7 +283,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     # ---- the rows ------------------------------------------------------------------------------------------------
 
-    def _new_rows(self, X: Any) -> RowReader:
+    def _new_rows(self, X: RowsInput) -> RowReader:
         """Rows for a fitted model to work on."""
         check_is_fitted(self)
         return self._reader(self._check_rows(X, learn=False))
@@ -295,7 +295,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [*names]
 
-    def _check_rows(self, X: Any, learn: bool, strict: bool = False) -> Any:
+    def _check_rows(self, X: RowsInput, learn: bool, strict: bool = False) -> Any:
         """X as an array of finite numbers of the right shape; `learn` also takes over its columns and scale."""
         X = open_source(X) if isinstance(X, (str, PathLike)) else X
         is_frame = hasattr(X, "columns") and not isinstance(X, Source)
@@ -317,7 +317,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array
 
-    def _check_columns(self, X: Any, array: Any, learn: bool, is_frame: bool) -> None:
+    def _check_columns(self, X: RowsInput, array: Any, learn: bool, is_frame: bool) -> None:
         """Number and names of the columns: those of a file are matched by name, those of a frame must also be in the
         order of the fit, as in all of scikit-learn, and an array has no names to check."""
         n_features = int(np.prod(array.shape[1:]))

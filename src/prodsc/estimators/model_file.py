@@ -17,8 +17,8 @@ from prodsc.errors import ModelFileError, ParameterError
 if TYPE_CHECKING:
     from prodsc.estimators.base import Clusterer
 
-FORMAT = "prodsc-model"
-VERSION = 1
+MODEL_FORMAT = "prodsc-model"
+MODEL_VERSION = 1
 TENSORS, ABOUT = "model.safetensors", "model.json"
 OWN_ENCODER = "module"  # stands for a torch module of the user's in model.json
 
@@ -42,8 +42,8 @@ def save(model: "Clusterer", folder: Path) -> None:
         "labels": torch.from_numpy(model.labels_),
     }
     about = {
-        "format": FORMAT,
-        "format_version": VERSION,
+        "format": MODEL_FORMAT,
+        "format_version": MODEL_VERSION,
         "prodsc_version": __version__,
         "estimator": type(model).__name__,
         "parameters": plain_parameters(model),
@@ -103,12 +103,12 @@ def read_about(folder: Path) -> dict[str, Any]:
         raise ModelFileError(
             f"{folder / ABOUT} is damaged ({error}). Copy it again from where it was saved."
         ) from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
+    if not isinstance(about, dict) or about.get("format") != MODEL_FORMAT:
         raise ModelFileError(f"{folder / ABOUT} is not a prodsc model. Name a folder made by save.")
-    if about["format_version"] > VERSION:
+    if about["format_version"] > MODEL_VERSION:
         raise ModelFileError(
             f"{folder} was saved by prodsc {about['prodsc_version']} in format {about['format_version']}; this is "
-            f"prodsc {__version__}, which reads up to format {VERSION}. Upgrade prodsc."
+            f"prodsc {__version__}, which reads up to format {MODEL_VERSION}. Upgrade prodsc."
         )
     return about
 

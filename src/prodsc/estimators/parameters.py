@@ -17,22 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from prodsc.choices import COEFFICIENT_FORMS, NORMALISERS, ON_COLLAPSE, PRECISIONS, SCALINGS
 from prodsc.errors import ParameterError
 
-SCALINGS = ("unit", "centred", "standard", "none", "raw")
 ENCODERS = ("auto", "mlp", "conv", "none")
-NORMALISERS = ("softmax", "sinkhorn")
-COEFFICIENT_FORMS = ("symmetric", "directed")
 ANTI_COLLAPSE = ("coding-rate", "nuclear", "none")
 REGULARISERS = ("block-diagonal", "l1", "frobenius", "nuclear", "none")
-ON_COLLAPSE = ("warn", "adjust", "raise", "ignore")
 LABEL_AFFINITIES = ("auto", "gram", "coefficients", "neighbours")
 HEADS = ("separate", "shared")
 CODE_GRAPHS = ("neighbours", "coefficients")
 WEIGHT_POLICIES = ("auto", "best", "converged", "last")
 STARTS = ("auto", "warm-up", "whitened")
 EIGENSOLVERS = ("auto", "exact", "remembered")
-PRECISIONS = ("auto", "float32", "bf16", "fp16")
 
 RENAMED = {"neighbour_views": "n_neighbors", "keep": "keep_weights"}  # version 0.1 -> 0.2
 RENAMED_VALUES = {("keep_weights", "settled"): "converged"}

@@ -11,6 +11,7 @@ from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
 from prodsc.random import StepStream, generator
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback, Phase, Training
 
 
@@ -30,7 +31,7 @@ class SoftClusterer(DeepClusterer):
         order, self.labels_ = largest_first(labels, self.n_clusters_)
         self.order_ = order.tolist()
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsInput) -> np.ndarray:
         """The most probable cluster of each row.
 
         Parameters
@@ -44,7 +45,7 @@ class SoftClusterer(DeepClusterer):
         """
         return self.predict_proba(X).argmax(1)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: RowsInput) -> np.ndarray:
         """The probability of each cluster for each row.
 
         Parameters

@@ -18,6 +18,7 @@ from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.sources.catalogue import SETS
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.rows import as_array
+from prodsc.sources.source import RowsInput
 
 CARD_SUFFIXES = (".md", ".markdown")
 NO_LICENCE = "not stated: fill it in before you pass the model on; it may not be wider than that of the data allows"
@@ -26,7 +27,7 @@ NO_LICENCE = "not stated: fill it in before you pass the model on; it may not be
 def card(
     path: str | Path,
     model: Any,
-    X: Any,
+    X: RowsInput,
     y: ArrayLike | None = None,
     *,
     title: str | None = None,
@@ -76,7 +77,7 @@ def card(
 
 def card_text(
     model: Any,
-    X: Any,
+    X: RowsInput,
     y: ArrayLike | None = None,
     *,
     title: str | None = None,

@@ -17,6 +17,7 @@ from prodsc.export.targets import check_target
 from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.random import sorted_subset
 from prodsc.sources.rows import as_array
+from prodsc.sources.source import RowsInput
 from prodsc.training.meters import Meters
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def check_name(name: str) -> str:
 def figure(
     name: str,
     model: Clusterer,
-    X: Any,
+    X: RowsInput,
     path: str | Path | Sequence[str | Path] = (),
     y: ArrayLike | None = None,
     *,

@@ -21,7 +21,7 @@ from prodsc.sources.readers import read_vectors
 from prodsc.sources.tables import BATCH_ROWS, csv_options
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
-TEXT_SUFFIXES = (".csv", ".tsv")
+DELIMITED_SUFFIXES = (".csv", ".tsv")
 
 
 def table(
@@ -68,7 +68,7 @@ def table(
     """
     path = check_target(path, TABLE_SUFFIXES, force, [source])
     clusters, confidences = check_labels(labels, confidence)
-    as_text = path.suffix.lower() in TEXT_SUFFIXES
+    as_text = path.suffix.lower() in DELIMITED_SUFFIXES
     done = 0
     with files.atomic(path) as part:
         with _Writer(part, path.suffix.lower()) as writer:
@@ -195,7 +195,7 @@ class _Writer:
         self.file: Any = None
 
     def __enter__(self) -> _Writer:
-        if self.suffix in TEXT_SUFFIXES:
+        if self.suffix in DELIMITED_SUFFIXES:
             self.file = self.path.open("w", encoding="utf-8", newline="")
             self.lines = csv.writer(self.file, delimiter="\t" if self.suffix == ".tsv" else ",", lineterminator="\n")
         return self

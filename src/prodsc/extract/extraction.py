@@ -26,7 +26,7 @@ from prodsc.training.checkpoint import SECONDS
 
 Dtype = Literal["float32", "float16"]
 OUT_SUFFIXES = (".npy", ".npz", ".safetensors")
-VERSION = 1  # of OUT.part.json
+PART_VERSION = 1  # of OUT.part.json
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ class Position:
     rows: int = 0
     columns: int = 0
     skipped: dict[str, str] = field(default_factory=dict)  # item number (text, as JSON keys are) -> reason
-    version: int = VERSION
+    version: int = PART_VERSION
 
     def after(self, batch: Batch) -> "Position":
         skipped = self.skipped | {str(i): reason for i, reason in batch.bad.items()}
@@ -389,7 +389,7 @@ class PartialFile:
             position = Position(**files.read_json(note))
         except (ValueError, TypeError) as error:
             raise OutputError(f"{note} is damaged; give --restart to start again, or choose another -o.") from error
-        if position.version != VERSION or position.about != about:
+        if position.version != PART_VERSION or position.about != about:
             changed = next((name for name in about if position.about.get(name) != about[name]), "version")
             raise OutputError(
                 f"{path} is left of another extraction (other {changed}); give --restart to drop it, or another -o."

@@ -3,10 +3,9 @@
 from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
 from prodsc.nn.encoders import ConvDecoder, ConvEncoder, initialise_autoencoder, mlp, reinit_dead_layers
 from prodsc.nn.network import Network, Whitening, build_seeded, head, identity_head
-from prodsc.nn.precision import PRECISIONS, gradient_scaler, resolve_dtype
+from prodsc.nn.precision import gradient_scaler, resolve_dtype
 
 __all__ = [
-    "PRECISIONS",
     "Autoencoder",
     "ConvDecoder",
     "ConvEncoder",

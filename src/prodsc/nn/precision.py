@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import nn
 
-PRECISIONS = ("auto", "float32", "bf16", "fp16")
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 from torch import nn
 
-from prodsc.core.self_expression import CoefficientForm, Normaliser
-from prodsc.pro_dsc.defaults import AUTO, RULES, AutoRules, resolve_auto
-from prodsc.training.guard import OnCollapse
+from prodsc.choices import CoefficientForm, Normaliser, OnCollapse
+from prodsc.pro_dsc.defaults import AUTO, AUTO_RULES, AutoRules, resolve_auto
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Config:
     max_landmarks: int
     n_init: int
     automatic: frozenset[str] = frozenset()  # parameters that were "auto"
-    rules: AutoRules = RULES  # by which they got their values
+    rules: AutoRules = AUTO_RULES  # by which they got their values
 
     @property
     def flat_images(self) -> bool:
@@ -80,7 +79,7 @@ class Config:
 
 
 def resolve_config(
-    params: Mapping[str, Any], shape: tuple[int, ...], n_clusters: int, rules: AutoRules = RULES
+    params: Mapping[str, Any], shape: tuple[int, ...], n_clusters: int, rules: AutoRules = AUTO_RULES
 ) -> Config:
     """Find a value for every parameter that is "auto".
 
@@ -103,7 +102,7 @@ def resolve_config(
 
 
 def make_config(
-    params: Mapping[str, Any], resolved: Mapping[str, Any], n_clusters: int, rules: AutoRules = RULES
+    params: Mapping[str, Any], resolved: Mapping[str, Any], n_clusters: int, rules: AutoRules = AUTO_RULES
 ) -> Config:
     """A configuration from parameters and the values of those that were "auto"."""
     values = {**params, **resolved, "n_clusters": n_clusters}

@@ -64,10 +64,12 @@ class AutoRules:
     cut_off: float = 0.4  # evenness below which only outliers were cut off
 
 
-RULES = AutoRules()
+AUTO_RULES = AutoRules()
 
 
-def resolve_auto(given: Mapping[str, Any], shape: tuple[int, ...], k: int, rules: AutoRules = RULES) -> dict[str, Any]:
+def resolve_auto(
+    given: Mapping[str, Any], shape: tuple[int, ...], k: int, rules: AutoRules = AUTO_RULES
+) -> dict[str, Any]:
     """A value for every parameter that is "auto", from the shape of the data and the number of clusters.
 
     eta of a whitened start stays "auto": it depends on the features (`find_eta`). power and max_landmarks may change
@@ -133,24 +135,24 @@ def resolve_auto(given: Mapping[str, Any], shape: tuple[int, ...], k: int, rules
     return {name: value for name, value in values.items() if _is_auto(given[name])}
 
 
-def components_for(k: int, rules: AutoRules = RULES) -> int:
+def components_for(k: int, rules: AutoRules = AUTO_RULES) -> int:
     """Dimension of the representation of features: a power of two with room for k orthogonal subspaces."""
     return min(max(rules.n_components, 1 << (k - 1).bit_length()), rules.max_components)
 
 
-def neighbors_for(n_rows: int, k: int, rules: AutoRules = RULES) -> int:
+def neighbors_for(n_rows: int, k: int, rules: AutoRules = AUTO_RULES) -> int:
     """How many nearest rows are likely to be of the same cluster, for clusters of equal size."""
     return max(1, min(rules.max_neighbors, int(rules.neighbors_per_cluster * n_rows / k)))
 
 
-def landmarks_for(k: int, affinity: str, rules: AutoRules = RULES) -> int:
+def landmarks_for(k: int, affinity: str, rules: AutoRules = AUTO_RULES) -> int:
     """Number of rows up to which spectral clustering is exact."""
     if affinity == "gram":
         return min(max(rules.dense_landmarks, rules.dense_landmarks_per_cluster * k), rules.max_landmarks)
     return min(max(rules.landmarks, rules.landmarks_per_cluster * k), rules.max_landmarks)
 
 
-def nystroem_landmarks_for(k: int, rules: AutoRules = RULES) -> int:
+def nystroem_landmarks_for(k: int, rules: AutoRules = AUTO_RULES) -> int:
     """Number of landmarks from which the affinities of more rows are approximated."""
     return min(max(rules.nystroem_landmarks, rules.nystroem_landmarks_per_cluster * k), rules.max_nystroem_landmarks)
 
@@ -174,7 +176,7 @@ def find_eta(Y: Rows, share: float) -> float:
     return (low * high) ** 0.5
 
 
-def choose_power(labels: Callable[[float], np.ndarray], near: np.ndarray, rules: AutoRules = RULES) -> float:
+def choose_power(labels: Callable[[float], np.ndarray], near: np.ndarray, rules: AutoRules = AUTO_RULES) -> float:
     """The exponent of the affinity: 1, or `rules.sharp` where clusters differ in size.
 
     A dense affinity prefers clusters of equal size and cuts large ones in two; a sharp one does not, but follows noise.

@@ -1,17 +1,18 @@
 """Is a fitted model sound? A verdict, the numbers behind it, and one sentence of advice."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 
 from prodsc.core import losses, theory
 from prodsc.estimators.capabilities import Capability, require_capability
-from prodsc.pro_dsc.defaults import RULES
+from prodsc.pro_dsc.defaults import AUTO_RULES
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.random import sorted_subset
 from prodsc.sources.rows import as_array
+from prodsc.sources.source import RowsInput
 
 Verdict = Literal["healthy", "collapsing", "collapsed"]
 COLLAPSING, COLLAPSED = 0.5, 0.25  # of the effective rank when the joint phase began
@@ -47,7 +48,7 @@ class Diagnosis:
         return f"{self.verdict}\n{numbers}\n{self.advice}"
 
 
-def diagnose(model: PRODSC, X: Any) -> Diagnosis:
+def diagnose(model: PRODSC, X: RowsInput) -> Diagnosis:
     """Say whether the representation of a fitted model has collapsed.
 
     Measures as many rows of X as a training batch had, the setting of the theorems.
@@ -152,7 +153,7 @@ def _advice(verdict: Verdict, guarded: bool, gamma: float, margin: float, rank: 
         return "Nothing to do: the representation keeps its directions."
     if not guarded:
         return "No term keeps this representation from collapsing: use PRODSC with anti_collapse='coding-rate'."
-    safe = RULES.safe_share * margin * gamma
+    safe = AUTO_RULES.safe_share * margin * gamma
     if verdict == "collapsing":
         return f"Fit again with gamma below {safe:.4g} (now {gamma:.4g}), or with on_collapse='adjust'."
     return (

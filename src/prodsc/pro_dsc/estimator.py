@@ -18,13 +18,14 @@ from prodsc.estimators.parameters import current_names
 from prodsc.pro_dsc.building import build_network
 from prodsc.pro_dsc.config import Config, make_config, resolve_config
 from prodsc.pro_dsc.constraints import make_constraints
-from prodsc.pro_dsc.defaults import RULES, AutoRules
+from prodsc.pro_dsc.defaults import AUTO_RULES, AutoRules
 from prodsc.pro_dsc.interface import LabellerInterface
 from prodsc.pro_dsc.labeller import fit_labeller
 from prodsc.pro_dsc.number import k_of_rows
 from prodsc.pro_dsc.options import OPTION_GROUPS, LabelOptions, LossOptions, NetworkOptions, TrainingOptions
 from prodsc.pro_dsc.trainer import train_network
 from prodsc.sources.rows import RowReader, as_array
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback
 from prodsc.training.session import open_checkpoint
 
@@ -71,7 +72,7 @@ class PRODSC(LabellerInterface):
 
     capabilities = frozenset(Capability)
     option_groups = OPTION_GROUPS
-    auto_rules: ClassVar[AutoRules] = RULES  # the numbers behind "auto"
+    auto_rules: ClassVar[AutoRules] = AUTO_RULES  # the numbers behind "auto"
 
     k_curve_: KCurve | None
     known_clusters_: dict[int, Any]
@@ -114,7 +115,7 @@ class PRODSC(LabellerInterface):
 
     def fit(
         self,
-        X: Any,
+        X: RowsInput,
         y: Any = None,
         *,
         known_labels: Any = None,
@@ -148,7 +149,7 @@ class PRODSC(LabellerInterface):
         constraints = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
         return self._fit_copy(X, callbacks, checkpoint, **constraints)
 
-    def check(self, X: Any, *, known_labels: Any = None, must_link: Any = None, cannot_link: Any = None) -> None:
+    def check(self, X: RowsInput, *, known_labels: Any = None, must_link: Any = None, cannot_link: Any = None) -> None:
         """Raise what `fit` would raise or warn about for these parameters and rows, without training.
 
         Parameters

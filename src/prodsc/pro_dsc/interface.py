@@ -18,6 +18,7 @@ from prodsc.pro_dsc.building import self_expression_of
 from prodsc.pro_dsc.config import Config
 from prodsc.pro_dsc.labeller import Labeller, RowLabels, make_kernel, make_outlier_model
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 
 
 class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -49,11 +50,11 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.confidence_ = row_labels.confidence
         self.outlier_score_ = row_labels.outlier_score
 
-    def _new_rows(self, X: Any) -> RowReader:
+    def _new_rows(self, X: RowsInput) -> RowReader:
         check_is_fitted(self)
         return self._reader(self._check_rows(X, learn=False), self.config_.flat_images)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsInput) -> np.ndarray:
         """Label rows; the label of a row does not depend on the other rows.
 
         Parameters
@@ -69,7 +70,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows = self._new_rows(X)
         return np.concatenate([part[0] for part in self.labeller_.label(rows)])
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: RowsInput) -> np.ndarray:
         """Probability of each cluster for each row.
 
         Parameters
@@ -85,7 +86,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows = self._new_rows(X)
         return self.labeller_.probabilities(rows)
 
-    def outlier_score(self, X: Any, *, raw: bool = False) -> np.ndarray:
+    def outlier_score(self, X: RowsInput, *, raw: bool = False) -> np.ndarray:
         """How badly the training data express each row.
 
         Parameters
@@ -109,7 +110,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         residuals = np.concatenate([part[2] for part in parts])
         return residuals if raw else outliers.scores(residuals)
 
-    def labelled(self, X: Any) -> Iterator[tuple[np.ndarray, ...]]:
+    def labelled(self, X: RowsInput) -> Iterator[tuple[np.ndarray, ...]]:
         """Labels of more rows than memory can hold, a part at a time.
 
         Parameters
@@ -127,7 +128,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         for labels, confidence, *residuals in self.labeller_.label(rows, outliers is not None):
             yield labels, confidence, *(outliers.scores(part) for part in residuals if outliers is not None)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsInput) -> np.ndarray:
         """The representation Z of rows.
 
         Parameters
@@ -143,7 +144,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows = self._new_rows(X)
         return self.labeller_.Z(rows).cpu().numpy()
 
-    def affinity(self, X: Any) -> np.ndarray:
+    def affinity(self, X: RowsInput) -> np.ndarray:
         """The affinity that spectral clustering would use for these rows.
 
         Parameters
@@ -158,7 +159,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows = self._new_rows(X)
         return make_kernel(self.config_, self.labeller_.Y(rows)).matrix().cpu().numpy()
 
-    def coefficients(self, X: Any) -> np.ndarray:
+    def coefficients(self, X: RowsInput) -> np.ndarray:
         """The self-expressive coefficients C of rows.
 
         Parameters

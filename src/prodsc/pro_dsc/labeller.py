@@ -28,6 +28,7 @@ from prodsc.core.graph import (
     sample_dictionary,
     spectral_partition,
 )
+from prodsc.estimators.base import ROWS_AT_ONCE
 from prodsc.nn import Network
 from prodsc.pro_dsc.config import Config
 from prodsc.pro_dsc.constraints import Constraints
@@ -36,7 +37,6 @@ from prodsc.random import Stream, evenly_spaced, generator
 from prodsc.sources.rows import RowReader
 
 Output = TypeVar("Output")
-ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
 CALIBRATION_NUMBERS = 2**26  # of the input, 256 MB: bounds the rows whose neighbours calibrate the confidence
 
 

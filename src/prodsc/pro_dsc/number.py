@@ -1,22 +1,21 @@
 """The number of clusters of any input, from a sample of its rows as a fit sees them."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from prodsc.core.graph.number import OPTIONS, KCurve, k_curve
+from prodsc.core.graph.number import K_OPTIONS, KCurve, k_curve
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.progress import ProgressFunction
 from prodsc.random import sorted_subset
 from prodsc.sources.checks import check_values
 from prodsc.sources.rows import RowReader, as_array, check_shape
+from prodsc.sources.source import RowsInput
 
 
 def estimate_k(
-    X: Any,
+    X: RowsInput,
     *,
     at_least: int = 2,
     at_most: int | None = None,
@@ -66,7 +65,7 @@ def k_of_rows(
     sample_size: int = 5000,
 ) -> KCurve:
     """`estimate_k` of rows that are scaled already; `sample_size` rows are used, more if `at_most` needs them."""
-    n, least, per_cluster = len(rows), OPTIONS.min_rows, OPTIONS.min_rows_per_cluster
+    n, least, per_cluster = len(rows), K_OPTIONS.min_rows, K_OPTIONS.min_rows_per_cluster
     if n < least:
         raise InputError(f"X has {n} rows; to estimate n_clusters takes at least {least}. Give a number instead.")
     if at_least > n // per_cluster:

@@ -30,8 +30,7 @@ from prodsc.training import Callback, Phase, Step
 from prodsc.training.checkpoint import Checkpoint
 from prodsc.training.guard import CollapseGuard
 from prodsc.training.session import batch_share, read_batch, run_training
-from prodsc.training.stopping import RULES as STOPPING_RULES
-from prodsc.training.stopping import BestWeightsCallback, StopWhenConverged
+from prodsc.training.stopping import STOPPING_RULES, BestWeightsCallback, StopWhenConverged
 
 
 @dataclass(frozen=True)

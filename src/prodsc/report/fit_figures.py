@@ -15,7 +15,7 @@ from prodsc.core.graph.number import KCurve
 from prodsc.report import drawing
 from prodsc.report.figures import WIDTH
 from prodsc.report.style import COLOURS, HEAT, INK, style
-from prodsc.training.stopping import RULES
+from prodsc.training.stopping import STOPPING_RULES
 
 METERS = ("gamma", "lambda_max", "margin", "effective_rank", "agreement", "perplexity", "stability")
 
@@ -87,8 +87,8 @@ def evaluations(history: Mapping[str, Sequence[Any]]) -> Evaluations | None:
         agreement[evaluated],
         perplexity[evaluated],
     )
-    over = np.array([RULES.splits_clusters(p, perplexity[0]) for p in perplexity])
-    best = int(np.argmax(np.where(over, -np.inf, RULES.smooth(agreement))))
+    over = np.array([STOPPING_RULES.splits_clusters(p, perplexity[0]) for p in perplexity])
+    best = int(np.argmax(np.where(over, -np.inf, STOPPING_RULES.smooth(agreement))))
     return Evaluations(steps, agreement, perplexity, best, bool(over[-1]))
 
 
@@ -106,8 +106,8 @@ def best_weights(seen: Evaluations) -> Figure:
         low, high = min(float(seen.agreement.min()), 0.9), max(1.0, float(seen.agreement.max()))
         left.set_ylim(low - 0.15 * (high - low), high)
         right.set(ylim=(0, 1.1 * max(float(seen.perplexity.max()), 1.5)))
-        right.axhspan(0, RULES.split_below, color=COLOURS[3], alpha=0.12, lw=0)
-        right.axhline(RULES.split_below, color=COLOURS[3], ls="--", lw=1.2)
+        right.axhspan(0, STOPPING_RULES.split_below, color=COLOURS[3], alpha=0.12, lw=0)
+        right.axhline(STOPPING_RULES.split_below, color=COLOURS[3], ls="--", lw=1.2)
         drawing.panel_title(left, "agreement of neighbours", "1: all near rows share a label, 0: as by chance")
         drawing.panel_title(right, "rows that express a row", "in clusters of average size")
         figure.suptitle("When was training best?")
@@ -129,13 +129,13 @@ class LabelChanges:
 
     @property
     def ended(self) -> bool:
-        return len(self.stability) >= RULES.n_unchanged and bool(
-            (self.stability[-RULES.n_unchanged :] >= RULES.same_labels).all()
+        return len(self.stability) >= STOPPING_RULES.n_unchanged and bool(
+            (self.stability[-STOPPING_RULES.n_unchanged :] >= STOPPING_RULES.same_labels).all()
         )
 
     def summary(self) -> str:
         if self.ended:
-            unchanged = f"labels stayed the same in {RULES.n_unchanged} evaluations"
+            unchanged = f"labels stayed the same in {STOPPING_RULES.n_unchanged} evaluations"
             return f"Training ended at step {self.steps[-1]:.0f}: {unchanged}."
         return f"Training continued to its last step, {self.steps[-1]:.0f}; labels were still changing a little."
 
@@ -155,14 +155,15 @@ def label_convergence(seen: LabelChanges) -> Figure:
         figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
         axes = figure.subplots()
         axes.plot(seen.steps, seen.stability, ".-", color=COLOURS[0], lw=1, ms=7)
-        axes.axhline(RULES.same_labels, color=COLOURS[3], ls="--", lw=1.2)
+        axes.axhline(STOPPING_RULES.same_labels, color=COLOURS[3], ls="--", lw=1.2)
         low = min(float(seen.stability.min()), 0.9)
         axes.set(xlabel="joint step", ylim=(low - 0.05 * (1 - low), 1 + 0.05 * (1 - low)))
         drawing.panel_title(axes, "NMI with the labels of the evaluation before", "1: the same clusters")
         figure.suptitle("When did labels stop changing?")
         drawing.note(
             figure,
-            f"Evaluated every few steps. Training ends after {RULES.n_unchanged} evaluations above the dashed line.",
+            f"Evaluated every few steps. Training ends after {STOPPING_RULES.n_unchanged} evaluations above the "
+            "dashed line.",
         )
         figure.set_label(f"A line chart of {len(seen.steps)} evaluations in training. {seen.summary()}")
     return figure

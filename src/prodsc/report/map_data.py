@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodsc.report import drawing
-from prodsc.report.previews import LIMITS, RowPreviews, Sprites, make_sprites, short
+from prodsc.report.previews import PREVIEW_LIMITS, RowPreviews, Sprites, make_sprites, short
 from prodsc.report.style import COLOURS, COLOURS_ON_DARK
 
 KINDS = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
@@ -58,9 +58,9 @@ def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any]
     k, n = len(page_rows.sizes), len(page_rows.rows)
     notes = []
     texts: list[str | None] | None = list(page_rows.texts() or []) or None
-    if texts is not None and sum(len(t or "") for t in texts) > LIMITS.text_bytes:
+    if texts is not None and sum(len(t or "") for t in texts) > PREVIEW_LIMITS.text_bytes:
         mean = sum(len(t or "") for t in texts) / n
-        kept = {*needed, *np.random.default_rng(0).permutation(n)[: int(LIMITS.text_bytes / mean)].tolist()}
+        kept = {*needed, *np.random.default_rng(0).permutation(n)[: int(PREVIEW_LIMITS.text_bytes / mean)].tolist()}
         texts = [text if i in kept else None for i, text in enumerate(texts)]
         notes.append(f"Texts are shown for {len(kept):,} of {n:,} rows, to keep this file small.")
     thumbnails: Sprites | None = None
@@ -125,8 +125,8 @@ def _sprite_data(thumbnails: Sprites) -> dict[str, Any]:
         "rows": packed(np.array(thumbnails.rows), "u32"),
         "count": len(thumbnails.rows),
         "tile": thumbnails.tile,
-        "across": LIMITS.per_line,
-        "perSheet": LIMITS.per_sheet,
+        "across": PREVIEW_LIMITS.per_line,
+        "perSheet": PREVIEW_LIMITS.per_sheet,
         "sheets": [(kind, base64.b64encode(content).decode("ascii")) for kind, content in thumbnails.sheets],
     }
 

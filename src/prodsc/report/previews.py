@@ -27,7 +27,7 @@ class PreviewLimits:
     per_line: int = 32  # thumbnails side by side in it
 
 
-LIMITS = PreviewLimits()
+PREVIEW_LIMITS = PreviewLimits()
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def row_images(X: np.ndarray, shape: tuple[int, ...] | None = None) -> Callable[
 
 @dataclass(frozen=True)
 class Sprites:
-    """Thumbnails side by side in a few images: thumbnail i is of row rows[i], in sheet i // LIMITS.per_sheet."""
+    """Thumbnails side by side in sheets of `PREVIEW_LIMITS.per_sheet`; thumbnail i is of row rows[i]."""
 
     rows: list[int]
     tile: tuple[int, int]  # width and height
@@ -170,7 +170,11 @@ class Sprites:
 
 
 def make_sprites(
-    image: Callable[[int], Image.Image], first: Iterable[int], n: int, budget: int = LIMITS.image_bytes, seed: int = 0
+    image: Callable[[int], Image.Image],
+    first: Iterable[int],
+    n: int,
+    budget: int = PREVIEW_LIMITS.image_bytes,
+    seed: int = 0,
 ) -> Sprites:
     """Thumbnails of the rows in `first`, then of other rows in random order, up to `budget` bytes."""
     order = list(dict.fromkeys(first))
@@ -179,20 +183,20 @@ def make_sprites(
     tile = _tile(image(order[0]).size, n)
     sheets: list[tuple[str, bytes]] = []
     spent = 0
-    for start in range(0, n, LIMITS.per_sheet):
-        rows = order[start : start + LIMITS.per_sheet]
+    for start in range(0, n, PREVIEW_LIMITS.per_sheet):
+        rows = order[start : start + PREVIEW_LIMITS.per_sheet]
         sheet = _sheet([_fitted(image(row), tile) for row in rows], tile)
         if sheets and spent + len(sheet[1]) > budget:
             break
         sheets.append(sheet)
         spent += len(sheet[1])
-    return Sprites(order[: len(sheets) * LIMITS.per_sheet], tile, sheets)
+    return Sprites(order[: len(sheets) * PREVIEW_LIMITS.per_sheet], tile, sheets)
 
 
 def short(text: str) -> str:
-    """A text as a page shows it: on one line, cut to `LIMITS.text_length` characters."""
+    """A text as a page shows it: on one line, cut to `PREVIEW_LIMITS.text_length` characters."""
     line = " ".join(str(text).split())
-    return line if len(line) <= LIMITS.text_length else line[: LIMITS.text_length - 1] + "…"
+    return line if len(line) <= PREVIEW_LIMITS.text_length else line[: PREVIEW_LIMITS.text_length - 1] + "…"
 
 
 def _tile(size: tuple[int, int], n: int) -> tuple[int, int]:
@@ -209,10 +213,10 @@ def _fitted(image: Image.Image, tile: tuple[int, int]) -> Image.Image:
 
 def _sheet(tiles: Sequence[Image.Image], tile: tuple[int, int]) -> tuple[str, bytes]:
     mode = "L" if all(t.mode == "L" for t in tiles) else "RGB"
-    lines = -(-len(tiles) // LIMITS.per_line)
-    sheet = Image.new(mode, (LIMITS.per_line * tile[0], lines * tile[1]))
+    lines = -(-len(tiles) // PREVIEW_LIMITS.per_line)
+    sheet = Image.new(mode, (PREVIEW_LIMITS.per_line * tile[0], lines * tile[1]))
     for i, each in enumerate(tiles):
-        sheet.paste(each, (i % LIMITS.per_line * tile[0], i // LIMITS.per_line * tile[1]))
+        sheet.paste(each, (i % PREVIEW_LIMITS.per_line * tile[0], i // PREVIEW_LIMITS.per_line * tile[1]))
     kinds = {"image/png": {"format": "png", "optimize": True}, "image/jpeg": {"format": "jpeg", "quality": 80}}
     made = []
     for kind, how in kinds.items():  # line drawings are smaller and sharper as PNG, photographs as JPEG

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from prodsc import ranks
+from prodsc.choices import Scaling
 from prodsc.errors import InputError
 from prodsc.sources.arrays import array_of, frame_columns, matched_columns
 from prodsc.sources.door import open_source
@@ -18,8 +19,6 @@ from prodsc.sources.readers import read_column_names
 from prodsc.sources.source import Source
 from prodsc.sources.stored import StoredRows, on_disk, read_ahead
 
-Scaling = Literal["unit", "centred", "standard", "none", "raw"]
-SCALINGS: tuple[str, ...] = get_args(Scaling)
 CHUNK_BYTES = 8 * 2**20  # of float32: memory for the rows that are read together
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from prodsc.sources.catalogue import DatasetInfo
 
@@ -66,3 +68,8 @@ class Source:
     def ids(self) -> list[str] | None:
         """Names of the rows, read at the first use; None if the rows have none."""
         return self.read_ids()
+
+
+RowsInput: TypeAlias = Source | str | PathLike[str] | ArrayLike
+"""Whatever a user may give as rows: an opened source, a path, the name of a data set, or anything like an array
+(arrays, tensors, nested lists, data frames)."""

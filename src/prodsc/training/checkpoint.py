@@ -17,8 +17,8 @@ from prodsc import files, ranks
 from prodsc.errors import Interrupted, ModelFileError
 from prodsc.training.loop import Callback, Training
 
-FORMAT = "prodsc-checkpoint"
-VERSION = 2
+CHECKPOINT_FORMAT = "prodsc-checkpoint"
+CHECKPOINT_VERSION = 2
 SECONDS = float(os.environ.get("PRODSC_CHECKPOINT_SECONDS", "15"))  # between checkpoints: what a kill may cost
 
 
@@ -87,18 +87,23 @@ def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> No
         "phases": phase_names,
         "weights": training.objective.weights,
     }
-    metadata = {"format": FORMAT, "version": str(VERSION), "position": json.dumps(position), "about": json.dumps(about)}
+    metadata = {
+        "format": CHECKPOINT_FORMAT,
+        "version": str(CHECKPOINT_VERSION),
+        "position": json.dumps(position),
+        "about": json.dumps(about),
+    }
     files.write_tensors(path, tensors, metadata)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint; raises a ModelFileError if the file is not one."""
     metadata, tensors = files.read_tensors(path)
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") != CHECKPOINT_FORMAT:
         raise ModelFileError(f"{path} is not a prodsc checkpoint. Start again with a new --out.")
-    if int(metadata["version"]) > VERSION:
+    if int(metadata["version"]) > CHECKPOINT_VERSION:
         raise ModelFileError(f"{path} was written by a newer prodsc (format {metadata['version']}). Upgrade prodsc.")
-    if int(metadata["version"]) < VERSION:
+    if int(metadata["version"]) < CHECKPOINT_VERSION:
         raise ModelFileError(
             f"{path} was written by an older prodsc and cannot be resumed. Start again with a new --out."
         )

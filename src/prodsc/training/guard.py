@@ -3,16 +3,13 @@
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 
+from prodsc.choices import OnCollapse
 from prodsc.core import theory
 from prodsc.errors import CollapseError
 from prodsc.training.loop import Callback, Training
-
-OnCollapse = Literal["warn", "adjust", "raise", "ignore"]
-ON_COLLAPSE: tuple[str, ...] = get_args(OnCollapse)
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class GuardRules:
     collapsed_share: float = 0.5  # of its first value, below which the rank means collapse, even below the bound
 
 
-RULES = GuardRules()
+GUARD_RULES = GuardRules()
 
 
 class CollapseGuard(Callback):
@@ -48,7 +45,7 @@ class CollapseGuard(Callback):
 
     columns = ("gamma", "lambda_max", "margin", "effective_rank")
 
-    def __init__(self, on_collapse: OnCollapse, eps: float, rules: GuardRules = RULES):
+    def __init__(self, on_collapse: OnCollapse, eps: float, rules: GuardRules = GUARD_RULES):
         self.on_collapse, self.eps, self.rules = on_collapse, eps, rules
         self._first_rank: float | None = None
         self._lowest_rank = math.inf  # at earlier checks

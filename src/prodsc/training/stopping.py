@@ -42,7 +42,7 @@ class StoppingRules:
         return np.array([agreement[max(0, i + 1 - n) : i + 1].mean() for i in range(len(agreement))])
 
 
-RULES = StoppingRules()
+STOPPING_RULES = StoppingRules()
 
 
 class BestWeights(nn.Module):
@@ -101,7 +101,9 @@ class BestWeightsCallback(Callback):
 
     columns = ("agreement", "perplexity")
 
-    def __init__(self, evaluate: Callable[[], tuple[float, float]], network: nn.Module, rules: StoppingRules = RULES):
+    def __init__(
+        self, evaluate: Callable[[], tuple[float, float]], network: nn.Module, rules: StoppingRules = STOPPING_RULES
+    ):
         self.evaluate, self.rules = evaluate, rules
         self.state = self.best = BestWeights(network)
 
@@ -157,7 +159,7 @@ class StopWhenConverged(Callback):
 
     columns = ("stability",)
 
-    def __init__(self, evaluate: Callable[[], np.ndarray], n_rows: int, rules: StoppingRules = RULES):
+    def __init__(self, evaluate: Callable[[], np.ndarray], n_rows: int, rules: StoppingRules = STOPPING_RULES):
         self.evaluate, self.rules = evaluate, rules
         self.state = self.convergence = LabelConvergence(n_rows)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from prodsc.core.graph.kernels import Kernel
-from prodsc.core.linalg import LIMITS, arpack, largest_eigenvectors
+from prodsc.core.linalg import EIGEN_LIMITS, arpack, largest_eigenvectors
 from prodsc.types import Affinity, Square
 
 
@@ -137,7 +137,9 @@ def _of_connected(N: scipy.sparse.csr_array, k: int, tolerance: float) -> tuple[
     """The k largest eigenvalues of one component, descending, and their vectors."""
     n = N.shape[0]
     pairs = None
-    if n > max(LIMITS.full_below, k + 1):  # ARPACK needs k well below n; with a tolerance a stall must not take an hour
+    if n > max(
+        EIGEN_LIMITS.full_below, k + 1
+    ):  # ARPACK needs k well below n; with a tolerance a stall must not take an hour
         pairs = arpack(N, k, "LA", tol=tolerance, maxiter=100 if tolerance else None)
     if pairs is None:
         values, vectors = largest_eigenvectors(torch.from_numpy(N.toarray()), k)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from prodsc.core.self_expression import CoefficientForm, gram, potentials, self_expression
+from prodsc.choices import CoefficientForm
+from prodsc.core.self_expression import gram, potentials, self_expression
 from prodsc.types import Affinity, Rows
 
 

@@ -49,7 +49,7 @@ class KOptions:
     tolerance: float = 1e-4  # of the eigenvalues: labels need no more, and ARPACK stops sooner
 
 
-OPTIONS = KOptions()
+K_OPTIONS = KOptions()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class KCurve:
     @property
     def null_score(self) -> float:
         """The best score of one Gaussian with about as many clusters."""
-        most = OPTIONS.null_range
+        most = K_OPTIONS.null_range
         return max(
             ref for k, ref in zip(self.candidates, self.reference, strict=True) if 1 / most <= k / self.k <= most
         )
@@ -92,14 +92,14 @@ class KCurve:
     @property
     def clear(self) -> bool:
         """Is `k` an answer, rather than only the best of poor candidates?"""
-        return max(self.scores) > 0 and self.null_score < OPTIONS.null_below * max(self.scores)
+        return max(self.scores) > 0 and self.null_score < K_OPTIONS.null_below * max(self.scores)
 
     @property
     def near(self) -> list[int]:
         """Candidates whose score is within 5 % of the best, in order of score."""
         best = max(self.scores)
         order = np.argsort(-np.array(self.scores), kind="stable")
-        return [self.candidates[i] for i in order if self.scores[i] >= best - (1 - OPTIONS.nearly_best) * abs(best)]
+        return [self.candidates[i] for i in order if self.scores[i] >= best - (1 - K_OPTIONS.nearly_best) * abs(best)]
 
     def summary(self) -> str:
         """The result in one or two sentences."""
@@ -151,13 +151,13 @@ def k_curve(
     KCurve
     """
     n = len(points)
-    most = min(at_most or OPTIONS.max_k, n // OPTIONS.min_rows_per_cluster)
+    most = min(at_most or K_OPTIONS.max_k, n // K_OPTIONS.min_rows_per_cluster)
     least = min(at_least, most)
     clouds = (points, one_gaussian(points, seed))
-    neighbours = [nearest_neighbours(cloud, OPTIONS.n_searched).cpu().numpy() for cloud in clouds]
-    if least < OPTIONS.first_max_k < most:
-        curve = _curve(neighbours, candidates(least, OPTIONS.first_max_k), seed, progress)
-        if curve.k <= OPTIONS.first_max_k // 3:
+    neighbours = [nearest_neighbours(cloud, K_OPTIONS.n_searched).cpu().numpy() for cloud in clouds]
+    if least < K_OPTIONS.first_max_k < most:
+        curve = _curve(neighbours, candidates(least, K_OPTIONS.first_max_k), seed, progress)
+        if curve.k <= K_OPTIONS.first_max_k // 3:
             return curve
     return _curve(neighbours, candidates(least, most), seed, progress)
 
@@ -165,7 +165,7 @@ def k_curve(
 def _curve(neighbours: Sequence[np.ndarray], ks: list[int], seed: int, progress: ProgressFunction) -> KCurve:
     """The curve from the neighbours of the rows and of the reference."""
     pairs = []
-    of_pairs = [neighbours[0]] * OPTIONS.n_pairs + [neighbours[1]]
+    of_pairs = [neighbours[0]] * K_OPTIONS.n_pairs + [neighbours[1]]
     for number, of_rows in enumerate(of_pairs):
         pairs.append(SplitHalfStability(of_rows, ks[-1], (seed, number)))
         progress(number + 1, len(of_pairs))
@@ -189,7 +189,7 @@ def candidates(at_least: int, at_most: int) -> list[int]:
     k = 16.0
     while k < at_most:
         ks.add(round(k))
-        k *= OPTIONS.step
+        k *= K_OPTIONS.step
     return sorted(k for k in ks if at_least <= k <= at_most)
 
 
@@ -216,17 +216,17 @@ class SplitHalfStability:
     def __init__(self, neighbours: np.ndarray, max_k: int, seed: tuple[int, int]):
         n = len(neighbours)
         random = generator(*seed)
-        kept = [np.sort(random.choice(n, round(OPTIONS.share * n), replace=False)) for _ in range(2)]
+        kept = [np.sort(random.choice(n, round(K_OPTIONS.share * n), replace=False)) for _ in range(2)]
         common = np.intersect1d(kept[0], kept[1])
         self.common = [np.searchsorted(rows, common) for rows in kept]  # their places in each share
         graphs = [graph_within(neighbours, rows) for rows in kept]
-        self.vectors = [leading_eigenvectors(W, max_k, OPTIONS.tolerance)[2].numpy() for W in graphs]
+        self.vectors = [leading_eigenvectors(W, max_k, K_OPTIONS.tolerance)[2].numpy() for W in graphs]
 
     def score(self, k: int) -> tuple[float, float]:
         """Score and agreement of the two labellings with k clusters."""
         labels = [cluster_qr(U[:, :k])[rows] for U, rows in zip(self.vectors, self.common, strict=True)]
         entropy, shared = information(*labels)
-        return shared - OPTIONS.disagreement_penalty * (entropy - shared), shared / entropy if entropy > 0 else 0.0
+        return shared - K_OPTIONS.disagreement_penalty * (entropy - shared), shared / entropy if entropy > 0 else 0.0
 
 
 def graph_within(neighbours: np.ndarray, rows: np.ndarray) -> scipy.sparse.csr_array:
@@ -234,7 +234,7 @@ def graph_within(neighbours: np.ndarray, rows: np.ndarray) -> scipy.sparse.csr_a
     place = np.full(len(neighbours), -1)
     place[rows] = np.arange(len(rows))
     local = place[neighbours[rows]]
-    inside = (local >= 0) & (np.cumsum(local >= 0, axis=1) <= OPTIONS.n_neighbors)
+    inside = (local >= 0) & (np.cumsum(local >= 0, axis=1) <= K_OPTIONS.n_neighbors)
     row, column = np.nonzero(inside)
     edges = scipy.sparse.coo_array((np.ones(len(row)), (row, local[row, column])), shape=(len(rows), len(rows)))
     return scipy.sparse.csr_array((edges + edges.T) / 2)

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prodsc.choices import CoefficientForm
 from prodsc.core.graph.kernels import CoefficientKernel
 from prodsc.core.graph.nystroem import chunks
-from prodsc.core.self_expression import CoefficientForm
 from prodsc.random import Stream, sorted_subset
 from prodsc.types import Rows
 

@@ -2,10 +2,6 @@
 
 from prodsc.core.linalg import gram
 from prodsc.core.self_expression.coefficients import (
-    COEFFICIENT_FORMS,
-    NORMALISERS,
-    CoefficientForm,
-    Normaliser,
     SelfExpression,
     apply_constraints,
     perplexity,
@@ -18,12 +14,8 @@ from prodsc.core.self_expression.post_processing import keep_largest, low_rank_a
 from prodsc.core.self_expression.senet import CodeKernel, ExpressionNet
 
 __all__ = [
-    "COEFFICIENT_FORMS",
-    "NORMALISERS",
     "CodeKernel",
-    "CoefficientForm",
     "ExpressionNet",
-    "Normaliser",
     "SelfExpression",
     "apply_constraints",
     "gram",

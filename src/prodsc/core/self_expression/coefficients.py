@@ -6,18 +6,13 @@ Column j of C expresses point j, as in the paper: the reconstruction of row z_j 
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from prodsc.choices import CoefficientForm, Normaliser
 from prodsc.core.linalg import gram
 from prodsc.types import Affinity, Rows, Square
-
-Normaliser = Literal["softmax", "sinkhorn"]
-CoefficientForm = Literal["symmetric", "directed"]
-NORMALISERS: tuple[str, ...] = get_args(Normaliser)
-COEFFICIENT_FORMS: tuple[str, ...] = get_args(CoefficientForm)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class SolverOptions:
     min_group: int = 8  # problems that are solved together
 
 
-OPTIONS = SolverOptions()
+SOLVER_OPTIONS = SolverOptions()
 
 
 def point_gammas(X: Rows, points: slice, gamma: float, tau: float) -> Tensor:
@@ -76,7 +76,7 @@ class ElasticNets:
 
     def __init__(self, X: Rows, tau: float, options: SolverOptions | None = None):
         self.X, self.tau, self.rough = X, tau, X.float()
-        self.options = options = options or OPTIONS
+        self.options = options = options or SOLVER_OPTIONS
         self.gram = self.rough @ self.rough.T if len(X) <= options.max_gram_points else None
 
     def __call__(self, points: slice, gammas: Tensor) -> tuple[Tensor, Tensor]:
