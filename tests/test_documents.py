@@ -105,6 +105,33 @@ def test_help_shows_every_parameter_with_type_default_and_meaning():
             assert f"default={argument.default!r}" in section
 
 
+def takes_arguments(thing):
+    return any(name not in ("self", "cls") for name in inspect.signature(thing).parameters)
+
+
+def public_functions():
+    """Everything that `prodsc` offers, and the public methods of all estimators."""
+    for name in prodsc.__all__:
+        thing = getattr(prodsc, name)
+        if inspect.ismodule(thing):
+            yield from ((f"{name}.{part}", getattr(thing, part)) for part in getattr(thing, "__all__", ()))
+        elif callable(thing):
+            yield name, thing
+    for cls in METHODS.values():
+        for name, method in inspect.getmembers(cls, callable):
+            if not name.startswith("_") and method.__module__.startswith("prodsc"):
+                yield f"{cls.__name__}.{name}", method
+
+
+def test_public_functions_describe_their_parameters():
+    missing = [
+        name
+        for name, thing in public_functions()
+        if callable(thing) and takes_arguments(thing) and "Parameters\n-----" not in (inspect.getdoc(thing) or "")
+    ]
+    assert not missing
+
+
 def test_every_parameter_is_documented():
     make = runpy.run_path(str(ROOT / "docs" / "make_parameters.py"))
     assert (ROOT / "docs" / "parameters.md").read_text() == make["page"](), "run python docs/make_parameters.py"

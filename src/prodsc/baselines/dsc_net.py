@@ -145,7 +145,17 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     # ---- use -----------------------------------------------------------------------------------------------
 
     def transform(self, X: RowsInput) -> np.ndarray:
-        """Z: the codes of the autoencoder."""
+        """The representation Z: the codes of the autoencoder.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to transform.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, d)
+        """
         rows = self._new_rows(X)
         self.network_.eval()
         with torch.inference_mode():

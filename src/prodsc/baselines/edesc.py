@@ -134,7 +134,17 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
     # ---- use -----------------------------------------------------------------------------------------------
 
     def transform(self, X: RowsInput) -> np.ndarray:
-        """Z: the codes of the autoencoder."""
+        """The representation Z: the codes of the autoencoder.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to transform.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, d)
+        """
         return self._codes(self._new_rows(X)).cpu().numpy()
 
     def _codes(self, rows: RowReader) -> Rows:

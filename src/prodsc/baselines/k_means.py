@@ -52,7 +52,17 @@ class KMeansClusterer(Clusterer):
         return torch.from_numpy(centres).float()
 
     def predict(self, X: RowsInput) -> np.ndarray:
-        """The nearest centre of each row."""
+        """The nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
         return self._nearest(self._new_rows(X), self.centres_)
 
     def _nearest(self, rows: RowReader, centres: Tensor) -> np.ndarray:

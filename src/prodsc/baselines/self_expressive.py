@@ -70,11 +70,31 @@ class SelfExpressive(Clusterer):
         return A
 
     def coefficients(self, X: RowsInput) -> np.ndarray | SparseMatrix:
-        """C, n x n: column j expresses row j of X by the others; sparse where the method is."""
+        """The coefficients C; column j expresses row j of X by the others.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows.
+
+        Returns
+        -------
+        ndarray or sparse array, shape (n, n)
+        """
         return _as_given(self._coefficients(self._points(self._new_rows(X))))
 
     def affinity(self, X: RowsInput) -> np.ndarray | SparseMatrix:
-        """The n x n affinity that spectral clustering sees for these rows."""
+        """The affinity that spectral clustering uses for these rows.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows.
+
+        Returns
+        -------
+        ndarray or sparse array, shape (n, n)
+        """
         return _as_given(self._affinity(self._coefficients(self._points(self._new_rows(X)))))
 
     def _points(self, rows: RowReader) -> Rows:

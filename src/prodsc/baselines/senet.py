@@ -131,17 +131,47 @@ class SENet(DeepClusterer):
     # ---- use -----------------------------------------------------------------------------------------------
 
     def predict(self, X: RowsInput) -> np.ndarray:
-        """The cluster of each row, whatever the other rows of the call are."""
+        """Label rows; the label of a row does not depend on the other rows.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
         rows = self._new_rows(X)
         return np.concatenate([self.partition_.labels(part.to(self.device_)) for part in rows.chunks()])
 
     def predict_proba(self, X: RowsInput) -> np.ndarray:
-        """Probability of each cluster for each row, n x k; largest at the label of `predict`."""
+        """Probability of each cluster for each row, largest at the label of `predict`.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n_clusters)
+        """
         rows = self._new_rows(X)
         return np.concatenate([self.partition_.probabilities(part.to(self.device_)) for part in rows.chunks()])
 
     def coefficients(self, X: RowsInput) -> np.ndarray:
-        """C, n x n: column j expresses row j by the others."""
+        """The coefficients C; column j expresses row j of X by the others.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n)
+        """
         rows = torch.cat([*self._new_rows(X).chunks()]).to(self.device_)
         with torch.inference_mode():
             return self.network_.coefficients(rows, rows).fill_diagonal_(0.0).T.cpu().numpy()

@@ -49,7 +49,17 @@ class SpectralClusterer(Clusterer):
         self.labels_ = spectral_labels(graph, self.n_clusters_, self.n_init, self.seed_)
 
     def predict(self, X: RowsInput) -> np.ndarray:
-        """The most frequent label among the nearest training rows; for a training row, its own label."""
+        """The most frequent label among the nearest training rows; for a training row, its own label.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
         rows = self._new_rows(X)
         index = neighbour_index(self.rows_.numpy(), self.n_neighbors)
         labels = []

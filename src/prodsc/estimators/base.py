@@ -192,7 +192,21 @@ class Clusterer(ClusterMixin, BaseEstimator):
         raise NotImplementedError
 
     def fit_predict(self, X: RowsInput, y: Any = None, **fit_params: Any) -> np.ndarray:
-        """Labels of the rows of X after `fit(X)`."""
+        """Fit, and return the labels of the rows.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            The rows to cluster.
+        y : ignored
+            Present because scikit-learn's interface has it.
+        **fit_params
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
         return self.fit(X, **fit_params).labels_
 
     def check(self, X: RowsInput) -> None:

@@ -17,11 +17,21 @@ from prodsc.errors import ParameterError
 
 @dataclass(frozen=True)
 class WaterFilling:
-    """The optimum of the problem in Z."""
+    """The optimum of the problem in Z.
 
-    nu: float  # the multiplier of ||Z||_F^2 = N; above -gamma lambda_min, so it can be negative
-    spectrum: Float[Tensor, " r"]  # sigma_i^2, the min(d, N) eigenvalues of G = Z'Z, for lambda_i ascending: descending
-    rank: int  # how many of them are positive
+    Parameters
+    ----------
+    nu : float
+        The multiplier of ||Z||_F^2 = N; above -gamma lambda_min, so it can be negative.
+    spectrum : tensor
+        sigma_i^2, the min(d, N) eigenvalues of G = Z'Z, descending (for lambda_i ascending).
+    rank : int
+        How many of them are positive.
+    """
+
+    nu: float
+    spectrum: Float[Tensor, " r"]
+    rank: int
 
 
 def water_filling(
