@@ -398,6 +398,31 @@ def test_mat_double_is_double_even_where_matlab_packed_it_as_bytes(tmp_path):
     np.testing.assert_array_equal(read(path).X, np.arange(6.0).reshape(2, 3))
 
 
+@pytest.mark.parametrize("wrong", [10**9, 13, -1])
+@pytest.mark.parametrize("suffix", [".npz", ".h5ad", ".mat"])
+def test_wrong_indices_of_a_sparse_matrix_are_refused(suffix, wrong, tmp_path):
+    """SciPy checks them only when asked; before, such a file wrote outside the array."""
+    matrix, path = scipy.sparse.csr_matrix(np.eye(12)), tmp_path / f"X{suffix}"
+    matrix.indices = matrix.indices.astype(np.int64)
+    matrix.indices[5] = wrong
+    parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    if suffix == ".npz":
+        np.savez(path, **parts, format=b"csr", shape=(12, 12))
+    else:
+        with h5py.File(path, "w", userblock_size=512) as file:
+            group = file.create_group("X")
+            names = parts if suffix == ".h5ad" else {"data": matrix.data, "ir": matrix.indices, "jc": matrix.indptr}
+            for name, values in names.items():
+                group[name] = values
+            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", (12, 12)
+            group.attrs["MATLAB_sparse"], group.attrs["MATLAB_class"] = np.uint64(12), b"double"
+        if suffix == ".mat":
+            with path.open("r+b") as file:
+                file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+    with pytest.raises(InputError, match="cannot be read as"):
+        read(path)
+
+
 def test_mat_sparse_is_made_dense(tmp_path):
     values = np.float64(X * (X > 0))
     scipy.io.savemat(tmp_path / "old.mat", {"fea": scipy.sparse.csc_matrix(values)})

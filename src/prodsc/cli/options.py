@@ -21,6 +21,8 @@ class ParameterValue(click.ParamType):
         self.name = "|".join(parameter.choices) or {int: "integer", float: "number", str: "text"}[parameter.kind]
         if parameter.many:
             self.name = "integer,..."
+        elif not parameter.choices and "'auto'" in parameter.rule:
+            self.name += "|auto"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return self.name  # choices as they are typed, not in capitals

@@ -120,7 +120,14 @@ def _open_npz(path: Path, stack: ExitStack) -> FileContents:
 def _load_sparse(path: Path) -> np.ndarray:
     from scipy import sparse
 
-    return sparse.load_npz(path).toarray()
+    return _dense(sparse.load_npz(path))
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    """A sparse matrix of a file as an array. Its indices are checked first: SciPy would write outside the array."""
+    if hasattr(matrix, "check_format"):  # the other formats check their indices when they are made
+        matrix.check_format(full_check=True)
+    return matrix.toarray()
 
 
 def _without_objects(get: Callable[[], Any], where: str) -> np.ndarray:
@@ -267,7 +274,7 @@ def _mat73(name: str, node: Any) -> np.ndarray:
 
 def _mat_array(name: str, value: Any) -> np.ndarray:
     """Dense, rows contiguous. MATLAB has no vectors: 1 x n and n x 1 become one, unless the name says that it is X."""
-    array = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+    array = np.asarray(_dense(value) if hasattr(value, "toarray") else value)
     vector = array.ndim == 2 and 1 in array.shape and name not in FEATURE_NAMES
     return array.ravel() if vector else np.ascontiguousarray(array)
 
@@ -292,7 +299,7 @@ def _h5ad_matrix(node: Any, path: Path) -> np.ndarray:
     if build is None:
         raise InputError(f"X in {path} is stored as '{kind}'; it must be dense, csr_matrix or csc_matrix: convert it.")
     parts = node["data"][()], node["indices"][()], node["indptr"][()]
-    return build(parts, shape=tuple(node.attrs["shape"])).toarray()
+    return _dense(build(parts, shape=tuple(node.attrs["shape"])))
 
 
 def _h5ad_columns(file: Any) -> list[str] | None:
