@@ -90,7 +90,6 @@ def train_network(
         checkpoint=checkpoint,
         saved=saved,
         show_progress=show_progress,
-        context=trainer,
     )
     return trainer.result(training.history.columns(), training.objective.weights["self_expression"])
 

@@ -71,7 +71,6 @@ class Training:
     step: int = 0  # steps done in it
     optimizer: Optimizer | None = None
     batch: Any = None  # what the terms read of the last batch
-    context: Any = None  # the fit that this training belongs to, for callbacks that need more than the network
 
     @property
     def current(self) -> Phase:

@@ -31,7 +31,6 @@ def run_training(
     checkpoint: Path | None = None,
     saved: Checkpoint | None = None,
     show_progress: bool = False,
-    context: Any = None,
 ) -> Training:
     """Train a network through all phases.
 
@@ -55,8 +54,6 @@ def run_training(
         The state to continue from.
     show_progress : bool
         Whether to show a progress line.
-    context : any
-        What callbacks may read of the fit (`Training.context`).
 
     Returns
     -------
@@ -66,7 +63,7 @@ def run_training(
     callbacks = [*callbacks]
     history = History([*objective.terms], [name for callback in callbacks for name in callback.columns])
     states = extra_state(objective, callbacks).to(next(network.parameters()).device)
-    training = Training(network, objective, phases, history, states, context=context)
+    training = Training(network, objective, phases, history, states)
     with ExitStack() as stack:
         stack.enter_context(ranks.global_batch_norm(network))
         if show_progress and ranks.first():
