@@ -12,6 +12,11 @@ install_import_hook(["prodsc.core", "prodsc.nn"], "shape_checks.checked")  # fal
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 os.environ.setdefault("PRODSC_DATA", str(SHARED_DATA))  # real data sets by name, also in processes that tests start
 SMALL = {"hidden_size": 32, "n_components": 16, "epochs": 20, "warmup_steps": 10, "n_init": 3, "device": "cpu"}
+RIVAL_LIBRARIES = {  # method -> what the extra `rivals` installs for it
+    **dict.fromkeys(("umap-k-means", "umap-gmm", "umap-hdbscan"), "umap"),
+    "evoc": "evoc",
+    "leiden": "graspologic_native",
+}
 
 
 @pytest.fixture

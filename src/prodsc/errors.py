@@ -71,6 +71,9 @@ EXTRA_OF = {
     "psutil": "bench",
     "h5py": "hdf5",
     "optuna": "tune",
+    "umap": "rivals",
+    "evoc": "rivals",
+    "graspologic_native": "rivals",
 }  # which extra of prodsc installs a library
 
 

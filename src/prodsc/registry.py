@@ -9,7 +9,9 @@ from prodsc.baselines.closed_form import LRR, LSR
 from prodsc.baselines.cpp import CPP
 from prodsc.baselines.dsc_net import DSCNet
 from prodsc.baselines.edesc import EDESC
+from prodsc.baselines.evoc import EVoC
 from prodsc.baselines.k_means import KMeansClusterer, SphericalKMeans
+from prodsc.baselines.leiden import Leiden
 from prodsc.baselines.mlc import MLC
 from prodsc.baselines.scan import SCAN
 from prodsc.baselines.senet import SENet
@@ -17,6 +19,7 @@ from prodsc.baselines.sparse import SSC, SSCOMP, EnSC
 from prodsc.baselines.spectral import SpectralClusterer
 from prodsc.baselines.temi import TEMI
 from prodsc.baselines.turtle import TURTLE
+from prodsc.baselines.umap_methods import UMAPGMM, UMAPHDBSCAN, UMAPKMeans
 from prodsc.errors import ModelFileError, ParameterError, did_you_mean
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.model_file import read_about
@@ -43,6 +46,11 @@ METHODS: dict[str, type[Clusterer]] = {
     "senet": SENet,
     "dsc-net": DSCNet,
     "edesc": EDESC,
+    "umap-k-means": UMAPKMeans,
+    "umap-gmm": UMAPGMM,
+    "umap-hdbscan": UMAPHDBSCAN,
+    "evoc": EVoC,
+    "leiden": Leiden,
 }
 
 

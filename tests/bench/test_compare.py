@@ -1,5 +1,7 @@
 """Comparisons: what is averaged, what is shown without labels, tuning, and the command. Fits are replaced by labels."""
 
+import itertools
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -9,10 +11,17 @@ from prodsc.bench.compare import agreement, compare, grid_of
 from prodsc.bench.label_free import LabelFreeScorer
 from prodsc.bench.trials import Limits, Outcome, Status, Trial
 from prodsc.cli import cli
-from prodsc.core.metrics import scores
+from prodsc.core.metrics import ari, scores
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import check_parameters
 from prodsc.registry import make
+
+
+def wrong_labels(y, seed):
+    """The truth with some labels replaced, more of them for a higher seed."""
+    labels = y.copy()
+    labels[np.random.default_rng(seed).choice(len(y), 20 + 5 * seed, replace=False)] = 0
+    return labels
 
 
 @pytest.fixture
@@ -25,10 +34,8 @@ def stand_in(monkeypatch, blobs):
         found = []
         for number, trial in enumerate(trials):
             asked.append(trial)
-            rng = np.random.default_rng(trial.seed)
-            wrong = 0 if trial.method == "k-means" or trial.parameters.get("gamma") == 300.0 else 20 + 5 * trial.seed
-            labels = y.copy()
-            labels[rng.choice(len(y), wrong, replace=False)] = 0
+            right = trial.method == "k-means" or trial.parameters.get("gamma") == 300.0
+            labels = y.copy() if right else wrong_labels(y, trial.seed)
             numbers = {name: 100 * value for name, value in scores(y, labels).items()}
             outcome = Outcome(trial, numbers | {"seconds": 1.0, "peak_memory_mb": 100.0})
             outcome.__dict__["arrays"] = {"labels": labels}
@@ -52,6 +59,21 @@ def test_a_line_per_method_with_failures_shown(stand_in, blobs):
     assert "failed 1/3: out of memory at 9.6 GB" in table.markdown()
     assert table.csv().splitlines()[0].startswith("method,runs,ACC,ACC std")
     assert {trial.parameters["n_clusters"] for trial in stand_in} == {3}, "k is that of the labels"
+
+
+def test_the_agreement_of_seeds_is_shown_for_every_method(stand_in, blobs):
+    X, y = blobs
+    table = compare(X, y, ["k-means", "pro-dsc", "sedsc"], seeds=3)
+    steady, unsteady, failed_once = table.summaries
+    assert "seeds agree (ARI), %" in table.header()
+    assert steady.cell("stability") == "100.0 ± 0.0"
+    labels = [wrong_labels(y, seed) for seed in range(3)]
+    pairs = [100 * ari(a, b) for a, b in itertools.combinations(labels, 2)]
+    assert unsteady.values["stability"] == pytest.approx(pairs)
+    assert failed_once.values["stability"] == pytest.approx([100 * ari(labels[0], labels[2])])
+    assert "stability" in table.csv().splitlines()[0].split(",")
+    one_seed = compare(X, y, ["k-means"], seeds=1)
+    assert "seeds agree (ARI), %" not in one_seed.header(), "one seed agrees with nothing"
 
 
 def test_without_labels_scores_that_need_none(stand_in, blobs):

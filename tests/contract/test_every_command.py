@@ -3,13 +3,14 @@
 What a method declares (`capabilities`) decides which of the two it must be.
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import prodsc
-from conftest import union_of_subspaces
+from conftest import RIVAL_LIBRARIES, union_of_subspaces
 from prodsc import export
 from prodsc.cli import main
 from prodsc.errors import ProdscError
@@ -32,8 +33,17 @@ QUICK: dict[str, dict] = {
     "senet": {"hidden_sizes": (16,), "n_components": 16, "steps": 5, "n_neighbors": 5, "n_init": 2},
     "dsc-net": {"hidden_size": 8, "n_components": 4, "pretrain_epochs": 3, "epochs": 3, "subspace_dim": 2, "n_init": 2},
     "edesc": {"hidden_sizes": (16,), "pretrain_epochs": 3, "steps": 3, "subspace_dim": 2, "n_init": 2},
+    "umap-k-means": {"n_components": 2, "n_neighbors": 10, "n_init": 2},
+    "umap-gmm": {"n_components": 2, "n_neighbors": 10},
+    "umap-hdbscan": {"n_components": 2, "n_neighbors": 10, "min_samples": 5},
+    "evoc": {"n_neighbors": 10},
 }
-ALL = list(METHODS)
+MISSING = {name: library for name, library in RIVAL_LIBRARIES.items() if find_spec(library) is None}
+INSTALLED = [name for name in METHODS if name not in MISSING]
+ALL = [
+    *INSTALLED,
+    *(pytest.param(n, marks=pytest.mark.skip(reason=f"{library} is not installed")) for n, library in MISSING.items()),
+]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +64,7 @@ def folder(tmp_path_factory, rows) -> Path:
 def models(folder, rows):
     """method -> fitted model; saved in folder / method."""
     fitted = {}
-    for name in ALL:
+    for name in INSTALLED:
         fitted[name] = make(name, n_clusters=K, device="cpu", **QUICK.get(name, {"n_init": 2})).fit(rows[0])
         fitted[name].save(folder / name)
     return fitted

@@ -3,12 +3,17 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from conftest import RIVAL_LIBRARIES
 from prodsc import PRODSC, SEDSC
 from prodsc.baselines import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
 from prodsc.baselines.closed_form import LRR, LSR
+from prodsc.baselines.evoc import EVoC
 from prodsc.baselines.k_means import KMeansClusterer, SphericalKMeans
+from prodsc.baselines.leiden import Leiden
 from prodsc.baselines.sparse import SSC, SSCOMP, EnSC
 from prodsc.baselines.spectral import SpectralClusterer
+from prodsc.baselines.umap_methods import UMAPGMM, UMAPHDBSCAN, UMAPKMeans
+from prodsc.registry import METHODS
 
 SMALL = {"hidden_size": 16, "n_components": 8, "epochs": 3, "warmup_steps": 2, "n_init": 2, "device": "cpu"}
 QUICK = {"n_neighbors": 10, "learning_rate": 1e-2, "teacher_momentum": 0.9, "device": "cpu"}
@@ -46,4 +51,24 @@ DEEP_BASELINES = [
     expected_failed_checks=lambda estimator: NOT_SUBSPACES if isinstance(estimator, SSCOMP) else {},
 )
 def test_estimator_contract(estimator, check):
+    check(estimator)
+
+
+SMALL_UMAP = {"n_components": 2, "n_neighbors": 5, "device": "cpu"}
+LIBRARY_OF = {METHODS[name]: library for name, library in RIVAL_LIBRARIES.items()}
+RIVALS = [
+    UMAPKMeans(3, n_init=2, **SMALL_UMAP),
+    UMAPGMM(3, **SMALL_UMAP),
+    UMAPHDBSCAN(3, min_samples=2, **SMALL_UMAP),
+    EVoC(3, scaling="centred", n_neighbors=5, device="cpu"),
+    Leiden(3, scaling="standard", n_neighbors=5, device="cpu"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*rows? of zeros only:UserWarning")
+@pytest.mark.filterwarnings("ignore:every row is called noise:UserWarning")
+@pytest.mark.filterwarnings("ignore:only 1 of n_clusters=2 clusters have rows:UserWarning")
+@parametrize_with_checks(RIVALS)
+def test_rival_contract(estimator, check):
+    pytest.importorskip(LIBRARY_OF[type(estimator)])
     check(estimator)

@@ -19,7 +19,8 @@ from prodsc.registry import method as method_class
 from prodsc.sources.source import RowsInput
 
 LABEL_METRICS: tuple[str, ...] = ("ACC", "NMI", "ARI")  # columns of a comparison
-WITHOUT_LABELS: tuple[str, ...] = ("neighbours", "silhouette", "stability")
+WITHOUT_LABELS: tuple[str, ...] = ("neighbours", "silhouette")
+STABILITY = ("stability",)  # a column of a comparison with two seeds or more
 COST = ("seconds", "peak_memory_mb")
 COLUMN_NAMES = {
     "peak_memory_mb": "peak MB",
@@ -161,10 +162,10 @@ def compare(
             given[method] = best.trial.parameters
             chosen[method] = {name: best.trial.parameters[name] for name in GRIDS.get(method, {})}
         outcomes = run([Trial(data.source, method, seed, given[method]) for method in methods for seed in numbers])
-        summaries, columns = summarise(outcomes), LABEL_METRICS
-        if data.y is None:
-            assert scorer is not None
-            summaries, columns = [_add_label_free(s, outcomes, scorer) for s in summaries], WITHOUT_LABELS
+        without_labels = scorer if data.y is None else None
+        summaries = [_add_label_scores(summary, outcomes, without_labels) for summary in summarise(outcomes)]
+        columns = LABEL_METRICS if data.y is not None else WITHOUT_LABELS
+        columns += STABILITY if len(numbers) > 1 else ()
         by = (BY_LABELS if tune_with_labels else BY_NEIGHBOURS) if chosen else ""
         return ComparisonTable(summaries, (*columns, *COST), agreement(outcomes), chosen, by)
 
@@ -189,12 +190,13 @@ def agreement(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], float]:
     return {pair: value for pair, value in means.items() if pair[::-1] in means}
 
 
-def _add_label_free(summary: MethodSummary, outcomes: Sequence[Outcome], scorer: LabelFreeScorer) -> MethodSummary:
-    """The summary of a method with the scores that need no classes."""
+def _add_label_scores(
+    summary: MethodSummary, outcomes: Sequence[Outcome], scorer: LabelFreeScorer | None
+) -> MethodSummary:
+    """The summary of a method with the ARI between its seeds and, given a scorer, the scores that need no classes."""
     labels = [o.arrays["labels"] for o in outcomes if o.trial.method == summary.method and o.finished]
-    scores = {
-        "neighbours": [scorer.neighbour_agreement(one) for one in labels],
-        "silhouette": [value for one in labels if np.isfinite(value := scorer.silhouette(one))],
-        "stability": [100 * metrics.ari(a, b) for a, b in itertools.combinations(labels, 2)],
-    }
+    scores = {"stability": [100 * metrics.ari(a, b) for a, b in itertools.combinations(labels, 2)]}
+    if scorer is not None:
+        scores["neighbours"] = [scorer.neighbour_agreement(one) for one in labels]
+        scores["silhouette"] = [value for one in labels if np.isfinite(value := scorer.silhouette(one))]
     return replace(summary, values=summary.values | scores)

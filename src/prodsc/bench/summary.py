@@ -87,5 +87,5 @@ def to_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _format_number(value: float, metric: str) -> str:
     """One digit after the point for percentages, four digits in all for other numbers."""
-    percentage = metric.endswith(("ACC", "NMI", "ARI", "SRE"))
+    percentage = metric.endswith(("ACC", "NMI", "ARI", "SRE", "stability"))
     return f"{value:.1f}" if percentage else f"{value:.4g}"

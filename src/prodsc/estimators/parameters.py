@@ -107,6 +107,10 @@ def _share(name: str, help: str) -> Parameter:
     return Parameter(name, "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, help, type_text="float in (0, 1]")
 
 
+def _share_or_zero(name: str, help: str) -> Parameter:
+    return Parameter(name, "a number in [0, 1]", lambda v: _number(v) and 0 <= v <= 1, help, type_text="float in [0, 1]")
+
+
 def _optional(parameter: Parameter, meaning: str) -> Parameter:
     """The same parameter with None allowed; `meaning` says what None stands for."""
     return replace(
@@ -294,6 +298,35 @@ PARAMETERS = (
     _not_negative("smoothing", "Of the shares of the subspaces in a row; a larger one makes them more equal"),
     _not_negative("kl_weight", "Weight of the divergence from the sharpened target"),
     _not_negative("orthogonality", "Weight of the terms that keep the bases orthonormal and apart"),
+    *(
+        parameter
+        for method in ("UMAPKMeans", "UMAPGMM", "UMAPHDBSCAN")
+        for parameter in (
+            _count(f"{method}.n_neighbors", 2, "Number of nearest neighbours in UMAP's graph"),
+            _count(f"{method}.n_components", 1, "Dimension of UMAP's embedding"),
+        )
+    ),
+    _fraction("min_dist", "Smallest distance between rows in UMAP's embedding"),
+    _count(
+        "UMAPHDBSCAN.n_clusters",
+        1,
+        "Expected number of clusters. It only sets min_cluster_size='auto'; HDBSCAN finds the number, n_clusters_",
+    ),
+    _count(
+        "min_cluster_size",
+        2,
+        "Rows of the smallest cluster of HDBSCAN. 'auto': n / (14 n_clusters), at least 5",
+        also="auto",
+    ),
+    _count("min_samples", 1, "Neighbours by which the density at a row is estimated"),
+    _count("EVoC.n_clusters", 1, "Number of clusters to aim for; n_clusters_ is the number found"),
+    _share_or_zero("noise_level", "Of EVoC: 0 clusters more rows, 1 calls more rows noise"),
+    _count("Leiden.n_clusters", 1, "Number of clusters that resolution='auto' aims for; n_clusters_ is the number found"),
+    _positive(
+        "resolution",
+        "Of modularity: a larger one gives more clusters. 'auto': one that gives n_clusters, or the nearest number",
+        also="auto",
+    ),
 )
 PARAMETER_BY_NAME = {
     parameter.name: replace(parameter, name=parameter.name.rpartition(".")[2]) for parameter in PARAMETERS
