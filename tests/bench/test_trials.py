@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import psutil
 import pytest
@@ -49,6 +50,21 @@ def test_a_limit_is_a_recorded_failure(tmp_path, limits, reason):
 def test_a_mistake_is_told_in_its_own_words(tmp_path):
     (outcome,) = run_trials([Trial("digits", "pro-dsc", 0, {"gama": 1})], tmp_path)
     assert "did you mean 'gamma'?" in outcome.reason
+
+
+def test_a_trial_that_lacks_a_library_runs_once_it_is_installed(tmp_path, monkeypatch):
+    trial, request = Trial("digits", "umap-gmm", 0, {"n_clusters": 10}), tmp_path / "request.json"
+    files.write_json(request, asdict(trial))
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "umap", None)
+        module.run_child(request)
+    recorded = read_outcome(trial, tmp_path)
+    assert (
+        recorded.reason == "UMAPGMM needs umap, which is not installed; install it with: pip install 'prodsc[rivals]'"
+    )
+    installed = Outcome(trial, {"ACC": 95.0})
+    monkeypatch.setattr(module, "run_in_process", lambda *_: installed)
+    assert run_trials([trial], tmp_path) == [installed]
 
 
 def test_the_budget_stops_a_trial_which_then_goes_on(tmp_path):

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prodsc import files
-from prodsc.errors import Interrupted, OptionalModule, ProdscError
+from prodsc.errors import Interrupted, MissingExtraError, OptionalModule, ProdscError
 
 if TYPE_CHECKING:
     import psutil
@@ -149,7 +149,7 @@ def run_trials(
     start, outcomes = time.monotonic(), []
     for number, trial in enumerate(trials):
         outcome = read_outcome(trial, folder)
-        if outcome is None:
+        if outcome is None or outcome.status is Status.NOT_RUN:
             left = None if budget_seconds is None else budget_seconds - (time.monotonic() - start)
             if left is not None and left <= 0:
                 reason = "not run: the budget was used up; run the command again"
@@ -303,6 +303,9 @@ def run_child(request: Path) -> None:
     checkpoint = folder / f"{trial.key}.safetensors"
     try:
         measured = find_measure(trial.measure)(trial, checkpoint)
+    except MissingExtraError as error:  # once the user has installed it, the trial can run
+        _record(trial, folder, status=Status.NOT_RUN, reason=str(error))
+        return
     except ProdscError as error:
         _record(trial, folder, status=Status.FAILED, reason=str(error))
         return

@@ -107,10 +107,6 @@ def _share(name: str, help: str) -> Parameter:
     return Parameter(name, "a number in (0, 1]", lambda v: _number(v) and 0 < v <= 1, help, type_text="float in (0, 1]")
 
 
-def _share_or_zero(name: str, help: str) -> Parameter:
-    return Parameter(name, "a number in [0, 1]", lambda v: _number(v) and 0 <= v <= 1, help, type_text="float in [0, 1]")
-
-
 def _optional(parameter: Parameter, meaning: str) -> Parameter:
     """The same parameter with None allowed; `meaning` says what None stands for."""
     return replace(
@@ -320,8 +316,16 @@ PARAMETERS = (
     ),
     _count("min_samples", 1, "Neighbours by which the density at a row is estimated"),
     _count("EVoC.n_clusters", 1, "Number of clusters to aim for; n_clusters_ is the number found"),
-    _share_or_zero("noise_level", "Of EVoC: 0 clusters more rows, 1 calls more rows noise"),
-    _count("Leiden.n_clusters", 1, "Number of clusters that resolution='auto' aims for; n_clusters_ is the number found"),
+    Parameter(
+        "noise_level",
+        "a number in [0, 1]",
+        lambda v: _number(v) and 0 <= v <= 1,
+        "Of EVoC: 0 clusters more rows, 1 calls more rows noise",
+        type_text="float in [0, 1]",
+    ),
+    _count(
+        "Leiden.n_clusters", 1, "Number of clusters to aim for if resolution='auto'; n_clusters_ is the number found"
+    ),
     _positive(
         "resolution",
         "Of modularity: a larger one gives more clusters. 'auto': one that gives n_clusters, or the nearest number",
