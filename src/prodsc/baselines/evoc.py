@@ -13,6 +13,7 @@ from prodsc.baselines.noise import NOISE, assign_noise
 from prodsc.errors import InputError, require
 from prodsc.estimators.base import Clusterer
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback
 
 
@@ -69,7 +70,7 @@ class EVoC(Clusterer):
         self.is_noise_ = found == NOISE
         self.labels_, self.n_clusters_ = assign_noise(X, found)
 
-    def _check_rows(self, X: Any, learn: bool, strict: bool = False) -> Any:
+    def _check_rows(self, X: RowsInput, learn: bool, strict: bool = False) -> Any:
         array = super()._check_rows(X, learn, strict)
         if learn and len(array) < 4:  # the library reduces its first embedding to 4 dimensions
             raise InputError(f"X has {len(array)} rows (n_samples={len(array)}); EVoC needs at least 4.")

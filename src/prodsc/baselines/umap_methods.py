@@ -17,6 +17,7 @@ from prodsc.core.graph import kmeans, largest_first
 from prodsc.errors import InputError, require
 from prodsc.estimators.base import Clusterer
 from prodsc.sources.rows import RowReader
+from prodsc.sources.source import RowsInput
 from prodsc.training import Callback
 
 
@@ -55,7 +56,7 @@ class UMAPMethod(Clusterer):
             )
             return np.asarray(reducer.fit_transform(X), dtype=np.float32)
 
-    def _check_rows(self, X: Any, learn: bool, strict: bool = False) -> Any:
+    def _check_rows(self, X: RowsInput, learn: bool, strict: bool = False) -> Any:
         array = super()._check_rows(X, learn, strict)
         least = self.n_components + 2  # UMAP starts from n_components + 1 eigenvectors
         if learn and len(array) < least:
