@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from conftest import RIVAL_LIBRARIES
 from prodsc.baselines.noise import assign_noise
@@ -20,7 +21,6 @@ SMALL = {
     "evoc": {"scaling": "centred"},
     "leiden": {"scaling": "standard", "n_neighbors": 10},
 }
-DENSITY = ("umap-hdbscan", "evoc")
 each = pytest.mark.parametrize("name", RIVAL_LIBRARIES)
 
 
@@ -65,16 +65,36 @@ def one_cluster_is_too_few(name):
     return {"min_cluster_size": 5, "min_samples": 2} if name == "umap-hdbscan" else {}
 
 
-@pytest.mark.parametrize("name", DENSITY)
-def test_no_row_is_left_as_noise(name):
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("umap-hdbscan", {"min_samples": 5, "min_cluster_size": 20}), ("evoc", {"scaling": "none"})],
+)
+def test_no_row_is_left_as_noise(name, parameters):
     rng = np.random.default_rng(0)
-    centres = 6 * rng.standard_normal((3, 8))
-    groups = centres[np.repeat(np.arange(3), 60)] + rng.standard_normal((180, 8))
+    groups = (6 * rng.standard_normal((3, 8)))[np.repeat(np.arange(3), 60)] + 3 * rng.standard_normal((180, 8))
     X = np.concatenate([groups, rng.uniform(-9, 9, (20, 8))])
-    model = rival(name, **({"min_samples": 10} if name == "umap-hdbscan" else {})).fit(X)
-    assert model.is_noise_.shape == (200,)
-    assert model.labels_.min() == 0
-    assert model.labels_.max() + 1 == model.n_clusters_ == len(np.unique(model.labels_))
+    model = rival(name, **parameters).fit(X)
+    noise = model.is_noise_
+    assert 0 < noise.sum() < 100
+    centroids = np.stack([X[(model.labels_ == j) & ~noise].mean(0) for j in range(model.n_clusters_)])
+    nearest = ((X[noise, None] - centroids) ** 2).sum(-1).argmin(1)
+    np.testing.assert_array_equal(model.labels_[noise], nearest)
+
+
+def test_evoc_does_not_depend_on_the_number_of_threads():
+    numba = pytest.importorskip("numba")
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("numba has one thread")
+    X, labels = load_digits().data, []
+    before = numba.get_num_threads()
+    try:
+        for n_threads in (1, 2):
+            numba.set_num_threads(n_threads)
+            labels.append(rival("evoc", n_clusters=10).fit(X).labels_)
+            assert numba.get_num_threads() == n_threads, "a fit leaves the setting as it was"
+    finally:
+        numba.set_num_threads(before)
+    np.testing.assert_array_equal(*labels)
 
 
 def test_hdbscan_finds_its_own_number_of_clusters(blobs):

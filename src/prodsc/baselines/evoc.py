@@ -57,18 +57,29 @@ class EVoC(Clusterer):
         X = torch.cat(list(rows.chunks())).numpy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's, about its threads and its cache
-            evoc = require("evoc", extra="rivals", caller=type(self).__name__)
-            n_neighbors = min(self.n_neighbors, len(X) - 1)
-            found = evoc.EVoC(
-                approx_n_clusters=self.n_clusters_,
-                n_neighbors=n_neighbors,
-                node_embedding_dim=min(max(n_neighbors // 4, 4), 15, *X.shape),  # its default, which may exceed X
-                noise_level=self.noise_level,
-                min_samples=min(self.min_samples, len(X) - 1),
-                random_state=self.seed_,
-            ).fit_predict(X)
+            found = self._labels_with_noise(X)
         self.is_noise_ = found == NOISE
         self.labels_, self.n_clusters_ = assign_noise(X, found)
+
+    def _labels_with_noise(self, X: np.ndarray) -> np.ndarray:
+        """The library's labels, found in one thread: with more, the same seed gives other labels."""
+        evoc = require("evoc", extra="rivals", caller=type(self).__name__)
+        numba = require("numba", extra="rivals", caller=type(self).__name__)
+        n_neighbors = min(self.n_neighbors, len(X) - 1)
+        model = evoc.EVoC(
+            approx_n_clusters=self.n_clusters_,
+            n_neighbors=n_neighbors,
+            node_embedding_dim=min(max(n_neighbors // 4, 4), 15, *X.shape),  # its default, which may exceed X
+            noise_level=self.noise_level,
+            min_samples=min(self.min_samples, len(X) - 1),
+            random_state=self.seed_,
+        )
+        n_threads = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            return np.asarray(model.fit_predict(X))
+        finally:
+            numba.set_num_threads(n_threads)
 
     def _check_rows(self, X: RowsInput, learn: bool, strict: bool = False) -> Any:
         array = super()._check_rows(X, learn, strict)
