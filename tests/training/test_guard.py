@@ -5,13 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
+from sklearn.preprocessing import StandardScaler
 
 from conftest import SMALL
 from prodsc import PRODSC, SEDSC, diagnose
 from prodsc.core import metrics, theory
 from prodsc.core.losses import Objective, Term
 from prodsc.errors import CollapseError
+from prodsc.pro_dsc.diagnosis import needed_rank
 from prodsc.training import Batches, Callback, History, Phase, Training
 from prodsc.training.guard import CollapseGuard
 from prodsc.training.meters import Meters
@@ -141,19 +143,37 @@ def test_verdicts(digits, healthy):
     assert "gamma='auto'" in ill.advice
 
 
-def test_a_dip_that_comes_back_is_healthy(healthy, digits):
-    import copy
-
-    model = copy.copy(healthy)
-    model.history_ = dict(healthy.history_)
-    ranks = np.full(len(model.history_["step"]), np.nan)
-    ranks[[10, 20, 30]] = 1000.0, 1.0, 5.0
-    model.history_["effective_rank"] = ranks
-    found = diagnose(model, digits[0])
+@pytest.mark.parametrize("load", [load_wine, load_iris, load_breast_cancer])
+def test_a_good_fit_of_few_rows_is_not_condemned(load):
+    """The warm-up spreads few rows over all directions; less than that is no collapse."""
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = PRODSC(len(np.unique(y))).fit(X)
+    found = diagnose(model, X)
     assert found.verdict == "healthy"
-    assert "dipped to 1.0 directions" in found.advice
-    model.gamma_ = 10 * BOUND
-    assert diagnose(model, digits[0]).verdict == "collapsed", "beyond the bound nothing is forgiven"
+    ranks = model.history_["effective_rank"]
+    assert found.findings[0].value < ranks[~np.isnan(ranks)][0] / 2
+
+
+def test_a_few_clear_rows_are_healthy():
+    X, y = make_blobs(20, 5, centers=2, random_state=0)
+    model = PRODSC(2).fit(X)
+    assert metrics.accuracy(y, model.labels_) == 1
+    assert diagnose(model, X).verdict == "healthy"
+
+
+def test_the_rank_that_clusters_need():
+    assert needed_rank(np.repeat(np.arange(10), 5)) == pytest.approx(5.5)
+    entropy = -(0.99 * np.log(0.99) + 0.01 * np.log(0.01))
+    assert needed_rank(np.array([0] * 99 + [1])) == pytest.approx((1 + np.exp(entropy)) / 2)
+    assert needed_rank(np.zeros(4, int)) == 1
+
+
+def test_an_untrained_network_gets_advice_that_can_be_followed(digits):
+    model = PRODSC.from_flat(4, **FIT | {"epochs": 0, "warmup_steps": 0}).fit(digits[0])
+    found = diagnose(model, digits[0])
+    assert found.verdict == "collapsed"
+    assert "within the bound, so train longer" in found.advice
 
 
 def test_sedsc_collapses_and_is_told_apart(digits):

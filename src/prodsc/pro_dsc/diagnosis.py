@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from prodsc.core import losses, theory
 from prodsc.estimators.capabilities import Capability, require_capability
@@ -15,8 +16,6 @@ from prodsc.sources.rows import as_array
 from prodsc.sources.source import RowsInput
 
 Verdict = Literal["healthy", "collapsing", "collapsed"]
-COLLAPSING, COLLAPSED = 0.5, 0.25  # of the effective rank when the joint phase began
-COMES_BACK = 2.0  # times the lowest rank of training: a dip that is over, if theory rules out collapse
 
 
 @dataclass(frozen=True)
@@ -68,95 +67,89 @@ def diagnose(model: PRODSC, X: RowsInput) -> Diagnosis:
     require_capability(model, Capability.DIAGNOSE, "diagnose")
     array = as_array(X, columns=getattr(model, "feature_names_in_", None))
     n = min(len(array), model.config_.batch_size)
-    rows = sorted_subset(len(array), n)
-    some = np.asarray(array[rows])
+    some = np.asarray(array[sorted_subset(len(array), n)])
     Z = torch.from_numpy(model.transform(some)).double()
     C = torch.from_numpy(model.coefficients(some)).double()
     labels = torch.from_numpy(model.predict(some))
-    d = Z.shape[1]
+    d, full = Z.shape[1], min(n, Z.shape[1])
     G, M = theory.gram_and_residual(Z, C)
     of_G, of_M = theory.spectra(G, M)
-    rank, full = float(theory.effective_rank(Z)), min(n, d)
-    ranks = model.history_["effective_rank"]
-    known = ranks[~np.isnan(ranks)]
-    began, lowest = (float(known[0]), float(known.min())) if len(known) else (float(full), float("nan"))
-    alpha, gamma, top = losses.scale(n, d, model.config_.eps), model.gamma_ / n, float(of_M[-1])
+    rank, needed = float(theory.effective_rank(Z)), needed_rank(labels.numpy())
+    alpha, gamma = losses.scale(n, d, model.config_.eps), model.gamma_ / n
     guarded = "coding_rate" in model.history_
-    inside, outside = theory.block_means(G, labels)
-    findings = [
-        Finding(
-            "effective rank of Z",
-            rank,
-            f"at least {COLLAPSING * began:.1f}, half of {began:.1f} when the joint phase began",
-            f"how many directions the representation uses, of {full}",
-        )
-    ]
-    filled = None
-    margin = float("nan")
+    filled = theory.water_filling(of_M, alpha, gamma, d) if guarded else None
+    margin = float("nan")  # without the coding rate there is no bound
     if guarded:
-        margin = theory.no_collapse_margin(model.gamma_, n, d, model.config_.eps, top)
-        filled = theory.water_filling(of_M, alpha, gamma, d)
-        findings += [
-            Finding(
-                "no-collapse margin",
-                margin,
-                "above 1",
-                f"gamma may grow to {margin * model.gamma_:.4g} before theory allows collapse",
-            ),
-            Finding("rank by Theorem 2", float(filled.rank), f"{full}", "directions an optimum with these C would use"),
-        ]
-    findings += [
-        Finding("largest eigenvalue of M", top, "1 to 4", "M = (I - C)(I - C)', what self-expression still misses"),
-        Finding(
-            "alignment error",
-            float(theory.commutator(G, M) / (G.norm() * M.norm())),
-            "near 0",
-            "||GM - MG|| / (||G|| ||M||), zero at an optimum",
-        ),
-        Finding("mean |<z, z'>| inside a cluster", float(inside), "well above the next", "rows of one cluster agree"),
-        Finding("mean |<z, z'>| across clusters", float(outside), "near 0", "clusters lie in orthogonal subspaces"),
-    ]
-    comes_back = margin > 1 and rank > max(model.n_clusters_, COMES_BACK * lowest)  # nan compares as false
-    verdict = _verdict(rank, began, margin, comes_back)
-    if verdict == "healthy" and rank < COLLAPSING * began:
-        advice = (
-            f"The representation dipped to {lowest:.1f} directions in the first steps and is coming back; "
-            "more epochs let it finish."
-        )
-    else:
-        advice = _advice(verdict, guarded, model.gamma_, margin, rank)
+        margin = theory.no_collapse_margin(model.gamma_, n, d, model.config_.eps, float(of_M[-1]))
+    verdict: Verdict = "collapsed" if rank < needed else "collapsing" if margin < 1 else "healthy"
     return Diagnosis(
         verdict,
-        advice,
-        findings,
+        _advice(verdict, guarded, model.gamma_, margin, rank),
+        [
+            Finding(
+                "effective rank of Z",
+                rank,
+                f"at least {needed:.1f}",
+                f"how many directions the representation uses, of {full}; the clusters need one each",
+            ),
+            *_findings_of_theorem(filled, margin, model.gamma_, full),
+            *_findings_of_structure(G, M, float(of_M[-1]), labels),
+        ],
         of_G[:full].numpy(),
-        filled.spectrum.numpy() if filled else None,
+        None if filled is None else filled.spectrum.numpy(),
         of_M.numpy(),
         alpha,
         gamma,
-        filled.nu if filled else None,
+        None if filled is None else filled.nu,
     )
 
 
-def _verdict(rank: float, began: float, margin: float, comes_back: bool) -> Verdict:
-    if comes_back:
-        return "healthy"
-    if rank < COLLAPSED * began:
-        return "collapsed"
-    if rank < COLLAPSING * began or margin < 1:  # a margin that is not a number compares as false
-        return "collapsing"
-    return "healthy"
+def needed_rank(labels: np.ndarray) -> float:
+    """The effective rank below which Z is closer to one direction than to one direction per cluster.
+
+    Clusters count by their sizes: exp of the entropy of their shares, which is k for clusters of equal size.
+
+    Parameters
+    ----------
+    labels : ndarray of int
+        The cluster of each row.
+    """
+    shares = np.bincount(labels) / len(labels)
+    shares = shares[shares > 0]
+    return (1 + float(np.exp(-(shares * np.log(shares)).sum()))) / 2
+
+
+def _findings_of_theorem(filled: theory.WaterFilling | None, margin: float, gamma: float, full: int) -> list[Finding]:
+    if filled is None:
+        return []
+    may_grow = f"gamma may grow to {margin * gamma:.4g} before theory allows collapse"
+    return [
+        Finding("no-collapse margin", margin, "above 1", may_grow),
+        Finding("rank by Theorem 2", float(filled.rank), f"{full}", "directions an optimum with these C would use"),
+    ]
+
+
+def _findings_of_structure(G: Tensor, M: Tensor, largest: float, labels: Tensor) -> list[Finding]:
+    inside, outside = theory.block_means(G, labels)
+    error = float(theory.commutator(G, M) / (G.norm() * M.norm()))
+    residual = "M = (I - C)(I - C)', what self-expression still misses"
+    return [
+        Finding("largest eigenvalue of M", largest, "1 to 4", residual),
+        Finding("alignment error", error, "near 0", "||GM - MG|| / (||G|| ||M||), zero at an optimum"),
+        Finding("mean |<z, z'>| inside a cluster", float(inside), "well above the next", "rows of one cluster agree"),
+        Finding("mean |<z, z'>| across clusters", float(outside), "near 0", "clusters lie in orthogonal subspaces"),
+    ]
 
 
 def _advice(verdict: Verdict, guarded: bool, gamma: float, margin: float, rank: float) -> str:
     if verdict == "healthy":
-        return "Nothing to do: the representation keeps its directions."
+        return "Nothing to do: the representation has at least one direction for each cluster."
     if not guarded:
         return "No term keeps this representation from collapsing: use PRODSC with anti_collapse='coding-rate'."
-    safe = AUTO_RULES.safe_share * margin * gamma
     if verdict == "collapsing":
+        safe = AUTO_RULES.safe_share * margin * gamma
         return f"Fit again with gamma below {safe:.4g} (now {gamma:.4g}), or with on_collapse='adjust'."
-    return (
-        f"Do not trust these labels: they come from about {rank:.0f} directions. Fit again with gamma='auto' or "
-        f"on_collapse='adjust' (gamma was {gamma:.4g})."
-    )
+    few = f"Do not trust these labels: they come from about {rank:.0f} directions."
+    if margin >= 1:  # gamma is not the cause
+        return f"{few} gamma={gamma:.4g} is within the bound, so train longer (epochs), and with a warm-up."
+    return f"{few} Fit again with gamma='auto' or on_collapse='adjust' (gamma was {gamma:.4g})."
