@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo screenshots test test-slow bench lint clean
+.PHONY: demo screenshots test test-slow test-rivals bench lint clean
 
 demo: $(INSTALLED)  ## cluster the digits that ship with scikit-learn: a table and a page with pictures
 	$(BIN)/python examples/digits.py
@@ -17,6 +17,11 @@ test: $(INSTALLED) lint  ## everything that must hold
 
 test-slow: $(INSTALLED)  ## minutes of training on real data
 	$(BIN)/python -m pytest -m slow
+
+test-rivals: $(INSTALLED)  ## the methods of the extra `rivals`: EVoC alone compiles for a minute or two
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[rivals]"
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest tests/baselines/test_rivals.py tests/contract \
+		-k "rival or umap or evoc or leiden"
 
 bench: $(INSTALLED)  ## every promised ratio of speed, measured here; some of them: make bench ONLY="step-1 predict"
 	PRODSC_DATA="$${PRODSC_DATA:-../shared/data}" $(BIN)/python benchmarks/bench.py $(ONLY)
