@@ -62,7 +62,7 @@ def test_matrices_of_all_pairs_have_a_limit(name, clean, monkeypatch):
 @pytest.mark.parametrize("name", ["ensc", "ssc"])
 def test_points_that_did_not_converge_are_told_of(name, monkeypatch):
     X = np.random.default_rng(0).standard_normal((60, 10))
-    monkeypatch.setattr(solver, "OPTIONS", SolverOptions(max_rough_rounds=1, max_rounds=1))
+    monkeypatch.setattr(solver, "SOLVER_OPTIONS", SolverOptions(max_rough_rounds=1, max_rounds=1))
     with pytest.warns(UserWarning, match=r"the solver did not converge for \d+ of 60 points \(the worst is .* from"):
         make(name, n_clusters=2, gamma=400.0).fit(X)
 

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 from prodsc.core.graph import cluster_qr, leading_eigenvectors
 from prodsc.core.graph.number import (
-    OPTIONS,
+    K_OPTIONS,
     KCurve,
     candidates,
     graph_within,
@@ -67,7 +67,7 @@ def test_information_is_adjusted_mutual_information() -> None:
 def _reference_graph(neighbours: np.ndarray, rows: np.ndarray) -> np.ndarray:
     W = np.zeros((len(rows), len(rows)))
     for i, row in enumerate(rows):
-        for j in [j for j in neighbours[row] if j in rows][: OPTIONS.n_neighbors]:
+        for j in [j for j in neighbours[row] if j in rows][: K_OPTIONS.n_neighbors]:
             W[i, list(rows).index(j)] += 1
     return (W + W.T) / 2
 
@@ -82,7 +82,7 @@ def test_graph_within_some_rows() -> None:
 def test_vectors_of_a_graph_in_equal_components() -> None:
     block = np.ones((6, 6)) - np.eye(6)
     W = scipy.sparse.csr_array(scipy.linalg.block_diag(*[block] * 7))
-    U = leading_eigenvectors(W, 9, OPTIONS.tolerance)[2].numpy()
+    U = leading_eigenvectors(W, 9, K_OPTIONS.tolerance)[2].numpy()
     L = W.toarray() / 5
     np.testing.assert_allclose(U.T @ U, np.eye(9), atol=1e-8)
     np.testing.assert_allclose(np.diag(U.T @ L @ U), [1] * 7 + [-0.2] * 2, atol=1e-8)
