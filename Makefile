@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo screenshots test test-slow test-rivals bench lint clean
 
 demo: $(INSTALLED)  ## cluster the digits that ship with scikit-learn: a table and a page with pictures
-	$(BIN)/python examples/digits.py
+	OMP_NUM_THREADS=1 $(BIN)/python examples/digits.py  # one thread: the same numbers on every machine of a kind
 
 screenshots: $(INSTALLED)  ## the pictures of the documents, taken of a run of digits in Chromium
 	$(BIN)/python docs/make_screenshots.py
