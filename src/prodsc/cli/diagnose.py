@@ -23,7 +23,7 @@ def diagnose(run: Path, file: str) -> None:
     """
     diagnosis = measure(load(run), open_source(file))
     console = Console()
-    table = Table("number", "value", "expected", "why", box=None, pad_edge=False)
+    table = Table("number", "value", "expected", "meaning", box=None, pad_edge=False)
     for finding in diagnosis.findings:
         table.add_row(finding.name, f"{finding.value:.4g}", finding.expected, finding.meaning)
     console.print(f"[bold {VERDICT_COLOURS[diagnosis.verdict]}]{diagnosis.verdict}[/]\n")
