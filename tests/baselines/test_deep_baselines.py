@@ -23,7 +23,16 @@ METHODS = {
         3, hidden_sizes=(16,), n_components=16, steps=60, gradient_clip=1.0, n_neighbors=6, n_init=2, device="cpu"
     ),
     "dsc-net": DSCNet(3, hidden_size=16, n_components=8, pretrain_epochs=10, epochs=60, learning_rate=1e-2, **BASES),
-    "edesc": EDESC(3, hidden_sizes=(16,), pretrain_epochs=40, steps=40, learning_rate=1e-2, **BASES),
+    "edesc": EDESC(
+        3,
+        hidden_sizes=(16,),
+        pretrain_epochs=40,
+        steps=40,
+        learning_rate=1e-2,
+        kl_weight=0.3,
+        scaling="standard",
+        **BASES,
+    ),
 }
 each = pytest.mark.parametrize("name", METHODS)
 

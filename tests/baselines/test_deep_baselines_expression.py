@@ -28,7 +28,7 @@ def test_senet_expresses_points_by_their_own_subspace():
 
 def test_senet_learns_on_a_dictionary_and_labels_every_row(blobs):
     X, y = blobs
-    model = SENet(3, steps=60, dictionary_size=40, max_landmarks=60, **SENET).fit(X)
+    model = SENet(3, steps=60, dictionary_size=40, max_landmarks=60, scaling="unit", **SENET).fit(X)
     assert len(model.partition_.kernel.landmarks) == 60
     assert metrics.accuracy(y, model.labels_) > 0.95
 

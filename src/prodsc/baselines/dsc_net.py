@@ -19,7 +19,7 @@ from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
 from prodsc.estimators.sklearn_types import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from prodsc.nn import Autoencoder, conv_autoencoder, mlp_autoencoder
+from prodsc.nn import Autoencoder, conv_autoencoder, initialise_autoencoder, mlp_autoencoder
 from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
 from prodsc.sources.source import RowsInput
@@ -43,6 +43,8 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     capabilities = DeepClusterer.capabilities | {Capability.TRANSFORM}
 
+    departures = "gamma 1 and beta 1 instead of the best of a grid chosen with labels"
+
     network_: "SelfExpressiveAutoencoder"
 
     def __init__(
@@ -61,7 +63,7 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         gamma: float = 1.0,
         beta: float = 1.0,
         epochs: int = 100,
-        learning_rate: float = 1e-3,
+        learning_rate: float | str = "auto",
         mass_kept: float = 0.2,
         subspace_dim: int = 10,
         power: float = 3.5,
@@ -95,10 +97,9 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
     # ---- the pieces of a fit -------------------------------------------------------------------------------
 
     def _fit(self, rows: RowReader, callbacks: Sequence[Callback], checkpoint: Path | None) -> None:
-        self._n_rows = len(rows)
-        if self._n_rows > MAX_ROWS:
+        if len(rows) > MAX_ROWS:
             raise InputError(
-                f"X has {self._n_rows} rows, and DSCNet learns a coefficient for every pair: at most {MAX_ROWS} rows. "
+                f"X has {len(rows)} rows, and DSCNet learns a coefficient for every pair: at most {MAX_ROWS} rows. "
                 "Give fewer, or use a method that generalises, such as PRODSC or SENet."
             )
         super()._fit(rows, callbacks, checkpoint)
@@ -108,10 +109,11 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         if self.encoder == "conv":
             autoencoder = conv_autoencoder(sample, self.channels, self.kernel_sizes, generator)
         elif self.encoder == "mlp":
-            autoencoder = mlp_autoencoder([sample.shape[1], self.hidden_size, self.n_components], generator)
+            sizes = [sample.shape[1], self.hidden_size, self.n_components]
+            autoencoder = mlp_autoencoder(sizes, generator, initialise_autoencoder)
         else:
             raise ParameterError(f"DSCNet: encoder must be 'mlp' or 'conv', got {self.encoder!r}: it needs a decoder.")
-        return SelfExpressiveAutoencoder(autoencoder, self._n_rows)
+        return SelfExpressiveAutoencoder(autoencoder, self.n_rows_)
 
     def _objective(self) -> Objective["DSCNetBatch"]:
         return Objective(
@@ -132,7 +134,10 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
         return torch.optim.Adam(network.autoencoder.parameters(), lr=self.pretrain_learning_rate, fused=True)
 
     def _adam(self, network: "SelfExpressiveAutoencoder") -> torch.optim.Optimizer:
-        return torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
+        rate = self.learning_rate
+        if isinstance(rate, str):
+            rate = 1e-3 if self.encoder == "conv" else 1e-4
+        return torch.optim.Adam(network.parameters(), lr=rate, fused=True)
 
     def _step(self, rows: RowReader, phase: Phase, t: int) -> "DSCNetBatch":
         return DSCNetBatch(self.network_, rows[phase.batches[t]].to(self.device_), "self_expression" in phase.terms)
@@ -170,10 +175,6 @@ class DSCNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepClusterer):
 
     def _takes_images(self, array: np.ndarray) -> bool:
         return self.encoder == "conv"
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self._n_rows = len(self.labels_)
-        super()._restore(tensors, facts)
 
     @property
     def _n_features_out(self) -> int:

@@ -14,6 +14,8 @@ class MLC(CPP):
     The defaults are the setting of PRO-DSC's figure on synthetic data: two or three dimensions in, the sphere out.
     """
 
+    departures = ""
+
     def __init__(
         self,
         n_clusters: int = 8,

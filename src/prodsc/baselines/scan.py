@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from prodsc.core.graph import nearest_neighbours
 from prodsc.core.losses import Objective, Term, disagreement, negative_entropy, self_label
-from prodsc.estimators.soft import HeadLosses, SoftClusterer, one_of
+from prodsc.estimators.soft import HeadLosses, SoftClusterer, neighbours_within, one_of
 from prodsc.nn import build_seeded
 from prodsc.random import Stream
 from prodsc.sources.rows import RowReader
@@ -26,6 +26,11 @@ class SCAN(SoftClusterer):
     then, on the best head, cross-entropy with its own confident labels. See docs/methods/scan.md.
     """
 
+    departures = (
+        "features are frozen and there are no augmented images; one scale for all columns; rate 1e-3, batches "
+        "of at least 512 and 100 epochs instead of 1e-4, 128 and 50"
+    )
+
     network_: "LinearHeads"
 
     def __init__(
@@ -33,14 +38,14 @@ class SCAN(SoftClusterer):
         n_clusters: int = 8,
         *,
         n_heads: int = 10,
-        n_neighbors: int = 20,
-        scaling: str = "standard",
+        n_neighbors: int | str = "auto",
+        scaling: str = "global",
         entropy_weight: float = 5.0,
-        batch_size: int = 128,
-        epochs: int = 50,
+        batch_size: int | str = "auto",
+        epochs: int = 100,
         self_label_epochs: int = 20,
         confidence: float = 0.99,
-        learning_rate: float = 1e-4,
+        learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
@@ -69,7 +74,8 @@ class SCAN(SoftClusterer):
 
     def _prepare(self, rows: RowReader) -> None:
         X = torch.cat([*rows.chunks()]).to(self.device_)
-        self._neighbours = nearest_neighbours(X, self.n_neighbors).cpu()
+        n_neighbors = neighbours_within(self.n_neighbors, len(rows), self.n_clusters_, most=20)
+        self._neighbours = nearest_neighbours(X, n_neighbors).cpu()
 
     def _objective(self) -> Objective[Any]:
         return Objective(
@@ -79,7 +85,8 @@ class SCAN(SoftClusterer):
         )
 
     def _phases(self, objective: Objective[Any], n_rows: int) -> list[Phase]:
-        pairs = Batches(n_rows, self.batch_size, (self.seed_, Stream.FIRST_PHASE))
+        size = max(512, 10 * self.n_clusters_) if isinstance(self.batch_size, str) else self.batch_size
+        pairs = Batches(n_rows, size, (self.seed_, Stream.FIRST_PHASE))
         # Large batches, so that every cluster has confident rows in each.
         single = Batches(n_rows, 1000, (self.seed_, Stream.SECOND_PHASE))
         return [

@@ -14,7 +14,7 @@ from prodsc.core.self_expression import CodeKernel, ExpressionNet
 from prodsc.estimators import model_file
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
-from prodsc.nn import build_seeded, relu_layers
+from prodsc.nn import build_seeded, initialise_expression, relu_layers
 from prodsc.random import Stream, sorted_subset
 from prodsc.sources.rows import RowReader
 from prodsc.sources.source import RowsInput
@@ -34,24 +34,29 @@ class SENet(DeepClusterer):
 
     capabilities = DeepClusterer.capabilities | {Capability.PREDICT, Capability.PROBABILITIES, Capability.COEFFICIENTS}
 
+    departures = (
+        "rows without their mean; networks of width 256 instead of 1024; 300 steps on a dictionary of 1,000 "
+        "rows instead of 100,000 on all; codes without signs; a graph of 10 nearest codes instead of 3"
+    )
+
     network_: ExpressionNet
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        hidden_sizes: Sequence[int] = (1024, 1024, 1024),
-        n_components: int = 1024,
-        scaling: str = "unit",
+        hidden_sizes: Sequence[int] = (256, 256, 256),
+        n_components: int = 256,
+        scaling: str = "centred",
         gamma: float = 200.0,
         tau: float = 0.9,
         dictionary_size: int = 1000,
         batch_size: int = 100,
-        steps: int = 1000,
+        steps: int = 300,
         learning_rate: float = 1e-3,
         gradient_clip: float = 1e-3,
         max_coefficients: int = 1000,
-        n_neighbors: int = 3,
+        n_neighbors: int = 10,
         max_landmarks: int = 4096,
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = 0,
@@ -82,7 +87,7 @@ class SENet(DeepClusterer):
     def _network(self, sample: Tensor) -> ExpressionNet:
         generator = torch.Generator().manual_seed(self.seed_)
         sizes = [sample.shape[1], *self.hidden_sizes, self.n_components]
-        query, key = (build_seeded(lambda: relu_layers(sizes), generator) for _ in "qk")
+        query, key = (build_seeded(lambda: relu_layers(sizes), generator, initialise_expression) for _ in "qk")
         return ExpressionNet(query, key)
 
     def _prepare(self, rows: RowReader) -> None:

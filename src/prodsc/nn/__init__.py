@@ -1,7 +1,14 @@
 """Encoders (mlp, conv), autoencoders, and the network: an encoder with two heads."""
 
 from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
-from prodsc.nn.encoders import ConvDecoder, ConvEncoder, initialise_autoencoder, mlp, reinit_dead_layers
+from prodsc.nn.encoders import (
+    ConvDecoder,
+    ConvEncoder,
+    initialise_autoencoder,
+    initialise_expression,
+    mlp,
+    reinit_dead_layers,
+)
 from prodsc.nn.network import Network, Whitening, build_seeded, head, identity_head
 from prodsc.nn.precision import gradient_scaler, resolve_dtype
 
@@ -17,6 +24,7 @@ __all__ = [
     "head",
     "identity_head",
     "initialise_autoencoder",
+    "initialise_expression",
     "mlp",
     "mlp_autoencoder",
     "reinit_dead_layers",

@@ -1,13 +1,13 @@
 """Autoencoders: an encoder, and the decoder that mirrors it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from prodsc.errors import ParameterError
-from prodsc.nn.encoders import ConvDecoder, ConvEncoder, reinit_dead_layers
+from prodsc.nn.encoders import ConvDecoder, ConvEncoder, initialise, initialise_autoencoder, reinit_dead_layers
 from prodsc.nn.network import build_seeded
 from prodsc.types import Rows
 
@@ -48,7 +48,11 @@ class Autoencoder(nn.Module):
         return self.decoder(Z)
 
 
-def mlp_autoencoder(sizes: Sequence[int], generator: torch.Generator) -> Autoencoder:
+def mlp_autoencoder(
+    sizes: Sequence[int],
+    generator: torch.Generator,
+    draw: Callable[[nn.Module, torch.Generator], None] = initialise,
+) -> Autoencoder:
     """A multilayer perceptron of these sizes and its mirror.
 
     Parameters
@@ -57,17 +61,19 @@ def mlp_autoencoder(sizes: Sequence[int], generator: torch.Generator) -> Autoenc
         From the input to the code.
     generator : torch.Generator
         Source of the weights.
+    draw : callable, default=initialise
+        Initialises the weights from the generator.
     """
     return Autoencoder(
-        build_seeded(lambda: relu_layers(sizes), generator),
-        build_seeded(lambda: relu_layers([*sizes][::-1]), generator),
+        build_seeded(lambda: relu_layers(sizes), generator, draw),
+        build_seeded(lambda: relu_layers([*sizes][::-1]), generator, draw),
     )
 
 
 def conv_autoencoder(
     sample: Tensor, channels: Sequence[int], kernel_sizes: Sequence[int], generator: torch.Generator
 ) -> Autoencoder:
-    """DSC-Net's autoencoder: stride-2 convolutions and their mirror, initialised without dead layers.
+    """DSC-Net's autoencoder: stride-2 convolutions and their mirror, with Xavier weights and no dead layers.
 
     Parameters
     ----------
@@ -83,7 +89,7 @@ def conv_autoencoder(
             f"channels and kernel_sizes must have one entry per layer, got {len(channels)} and {len(kernel_sizes)}."
         )
     shape = (sample.shape[1], sample.shape[2], sample.shape[3])
-    encoder = build_seeded(lambda: ConvEncoder(shape, channels, kernel_sizes), generator)
-    decoder = build_seeded(lambda: ConvDecoder(shape, channels, kernel_sizes), generator)
+    encoder = build_seeded(lambda: ConvEncoder(shape, channels, kernel_sizes), generator, initialise_autoencoder)
+    decoder = build_seeded(lambda: ConvDecoder(shape, channels, kernel_sizes), generator, initialise_autoencoder)
     reinit_dead_layers(nn.Sequential(encoder, decoder), sample, generator)
     return Autoencoder(encoder, decoder)

@@ -139,10 +139,19 @@ def reinit_dead_layers(
 def initialise_autoencoder(module: nn.Module, generator: torch.Generator) -> None:
     """Xavier initialisation with zero biases, as DSC-Net uses, drawn from `generator`."""
     for part in module.modules():
-        if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d)):
+        if isinstance(part, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
             nn.init.xavier_uniform_(part.weight, generator=generator)
             assert part.bias is not None
             nn.init.zeros_(part.bias)
+
+
+def initialise_expression(module: nn.Module, generator: torch.Generator) -> None:
+    """Kaiming-uniform weights, Xavier ones in the last layer, zero biases: as SENet starts; drawn from `generator`."""
+    layers = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    for layer in layers:
+        draw = nn.init.xavier_uniform_ if layer is layers[-1] else nn.init.kaiming_uniform_
+        draw(layer.weight, generator=generator)
+        nn.init.zeros_(layer.bias)
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

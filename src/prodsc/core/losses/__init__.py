@@ -9,7 +9,13 @@ from prodsc.core.losses.norms import frobenius, l1, nuclear
 from prodsc.core.losses.objective import LossReport, Objective, Term
 from prodsc.core.losses.reconstruction import reconstruction
 from prodsc.core.losses.self_expression import self_expression
-from prodsc.core.losses.soft_labels import disagreement, negative_entropy, self_label, soft_cross_entropy
+from prodsc.core.losses.soft_labels import (
+    disagreement,
+    negative_entropy,
+    negative_information,
+    self_label,
+    soft_cross_entropy,
+)
 from prodsc.core.losses.subspace_bases import (
     basis_affinity,
     divergence,
@@ -42,6 +48,7 @@ __all__ = [
     "links",
     "mean_square",
     "negative_entropy",
+    "negative_information",
     "nuclear",
     "nuclear_spread",
     "overlap",

@@ -1,4 +1,4 @@
-"""Terms on probabilities of clusters: agreement of neighbours, even use of the clusters, and self-labelling."""
+"""Terms on probabilities of clusters: neighbours agree, clusters are of like size, a model labels itself."""
 
 import torch
 from jaxtyping import Float
@@ -38,6 +38,28 @@ def negative_entropy(P: Float[Tensor, "*h n k"]) -> Float[Tensor, "*h"]:
     """
     m = P.mean(-2)
     return torch.xlogy(m, m).sum(-1)
+
+
+def negative_information(P: Rows, P_other: Rows) -> Scalar:
+    """-sum_ab J_ab log(J_ab / (m_a m_b)), J = (P'P_other + P_other'P) / 2n, m its marginal.
+
+    The information that the cluster of a row has about that of its neighbour, negative.
+
+    Parameters
+    ----------
+    P : Tensor of shape (n, k)
+        Probabilities of the clusters.
+    P_other : Tensor of shape (n, k)
+        Those of a neighbour of each row.
+
+    Returns
+    -------
+    Tensor, a scalar
+    """
+    J = P.T @ P_other / len(P)
+    J = (J + J.T) / 2
+    m = J.sum(1)
+    return 2 * torch.xlogy(m, m).sum() - torch.xlogy(J, J.clamp_min(1e-12)).sum()
 
 
 def soft_cross_entropy(logits: Rows, T: Rows) -> Scalar:
