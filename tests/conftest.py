@@ -5,9 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook(["prodsc.core", "prodsc.nn"], "shape_checks.checked")  # false shapes fail
+
+settings.register_profile("no deadline", deadline=None)  # a busy machine is slow, not wrong
+settings.load_profile("no deadline")
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 os.environ.setdefault("PRODSC_DATA", str(SHARED_DATA))  # real data sets by name, also in processes that tests start

@@ -18,7 +18,7 @@ from prodsc.system import peak_memory_mb
 
 HEAVY = ("torch", "matplotlib", "pandas", "sklearn", "scipy", "numpy", "rich", "pyarrow")
 PUBLIC = {
-    *("PRODSC", "SEDSC", "__version__", "compare", "diagnose", "errors", "estimate_k", "export", "load"),
+    *("PRODSC", "SEDSC", "__version__", "adapters", "compare", "diagnose", "errors", "estimate_k", "export", "load"),
     *("load_dataset", "make", "metrics", "open_source", "read", "reproduce", "theory", "tune"),
 }
 POSIX_ONLY = ("resource", "fcntl", "termios", "pwd", "grp")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from prodsc._version import __version__
 
 if TYPE_CHECKING:
-    from prodsc import errors, export
+    from prodsc import adapters, errors, export
     from prodsc.bench.compare import compare
     from prodsc.bench.tune import tune
     from prodsc.core import metrics, theory
@@ -35,6 +35,7 @@ __all__ = [
     "PRODSC",
     "SEDSC",
     "__version__",
+    "adapters",
     "compare",
     "diagnose",
     "errors",
@@ -54,6 +55,7 @@ __all__ = [
 _MODULES = {
     "PRODSC": "prodsc.pro_dsc.estimator",
     "SEDSC": "prodsc.pro_dsc.sedsc",
+    "adapters": "prodsc",
     "compare": "prodsc.bench.compare",
     "diagnose": "prodsc.pro_dsc.diagnosis",
     "errors": "prodsc",

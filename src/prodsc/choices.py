@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-Scaling = Literal["unit", "centred", "standard", "none", "raw"]
+Scaling = Literal["unit", "centred", "standard", "global", "none", "raw"]
 Normaliser = Literal["softmax", "sinkhorn"]
 CoefficientForm = Literal["symmetric", "directed"]
 OnCollapse = Literal["warn", "adjust", "raise", "ignore"]

@@ -2,6 +2,7 @@
 
 ProdscError
 ├── InputError (ValueError)     the data: shape, type, NaN, too few rows, a file that cannot be read
+│   └── NotNumbersError (TypeError)  an object array with dates, lists or dicts
 ├── ParameterError (ValueError) a parameter of an estimator
 │   └── RecipeError             a key or value in a recipe file
 ├── TrainingError               training diverged
@@ -22,11 +23,21 @@ from typing import Any
 
 
 class ProdscError(Exception):
-    """Base of all errors that prodsc raises on purpose; the command line prints them as one sentence."""
+    """Base of all errors that prodsc raises on purpose; the command line prints them as one sentence.
+
+    A message may quote a file, so that its control characters are shown and not sent to the terminal.
+    """
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class InputError(ProdscError, ValueError):
     """The data cannot be clustered as it is."""
+
+
+class NotNumbersError(InputError, TypeError):
+    """The data hold objects that are not numbers; a TypeError too, as scikit-learn asks."""
 
 
 class ParameterError(ProdscError, ValueError):
@@ -74,6 +85,8 @@ EXTRA_OF = {
     "umap": "rivals",
     "evoc": "rivals",
     "graspologic_native": "rivals",
+    "toponymy": "toponymy",
+    "fiftyone": "fiftyone",
 }  # which extra of prodsc installs a library
 
 
@@ -134,6 +147,25 @@ class OptionalModule(ModuleType):
         for each in submodules:
             importlib.import_module(f"{module}.{each}")
         return getattr(library, name)
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""A text without control characters: each is written as its code, such as \x1b.
+
+    Parameters
+    ----------
+    text : str
+        Any text, such as the name of a file or column.
+    keep : str
+        Characters to leave as they are, such as a line end.
+
+    Returns
+    -------
+    str
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in keep else ascii(each)[1:-1] for each in text)
 
 
 def reason_of(error: Exception) -> str:

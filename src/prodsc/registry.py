@@ -1,5 +1,6 @@
 """Methods by their name on the command line, and by the name of the class that a saved model carries."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from prodsc.baselines.spectral import SpectralClusterer
 from prodsc.baselines.temi import TEMI
 from prodsc.baselines.turtle import TURTLE
 from prodsc.baselines.umap_methods import UMAPGMM, UMAPHDBSCAN, UMAPKMeans
+from prodsc.baselines.walk import WalkClusterer
 from prodsc.errors import ModelFileError, ParameterError, did_you_mean
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.model_file import read_about
@@ -43,6 +45,7 @@ METHODS: dict[str, type[Clusterer]] = {
     "temi": TEMI,
     "scan": SCAN,
     "turtle": TURTLE,
+    "walk": WalkClusterer,
     "senet": SENet,
     "dsc-net": DSCNet,
     "edesc": EDESC,
@@ -72,6 +75,22 @@ def method(name: str) -> type[Clusterer]:
             f"there is no method '{name}'{did_you_mean(name, list(METHODS)) or '.'} Known: {', '.join(METHODS)}."
         )
     return METHODS[name]
+
+
+def departures_of(names: Iterable[str]) -> dict[str, str]:
+    """How the defaults of methods differ from their authors' settings; methods without a difference are left out.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of methods; others are ignored.
+
+    Returns
+    -------
+    dict of str to str
+        A text by the name of the method, in the order of the names.
+    """
+    return {name: METHODS[name].departures for name in names if name in METHODS and METHODS[name].departures}
 
 
 def make(name: str, **parameters: Any) -> Clusterer:

@@ -30,7 +30,7 @@ def stand_in(monkeypatch, blobs):
     y = blobs[1]
     asked = []
 
-    def run(trials, folder, *, limits=None, on_trial=lambda *_: None, **_):
+    def run(trials, folder, *, on_trial=lambda *_: None, **_):
         found = []
         for number, trial in enumerate(trials):
             asked.append(trial)

@@ -20,7 +20,9 @@ from prodsc.cli import main
 from prodsc.runs.recipes import names
 
 QUICK = ["--hidden-size", "32", "--n-components", "16", "--warmup-steps", "10", "--epochs", "20", "--n-init", "3"]
-RESULTS = {"labels.csv", "history.csv", "model.json", "model.safetensors", "report.html", "result.json", "run.json"}
+RESULTS = {"labels.csv", "history.csv", "model.json", "model.safetensors", "report.html", "result.json", "run.json"} | {
+    "manifest.json"
+}
 
 
 def prodsc(*words, cwd=None):
@@ -260,6 +262,15 @@ def test_overwrite_replaces_a_finished_run(data, tmp_path):
     assert {p.name for p in (tmp_path / "run").iterdir()} == RESULTS
 
 
+@pytest.mark.parametrize("name", ["new.npy", "run/model.json", "run/labels.csv"])
+def test_predict_never_replaces_an_input(finished, data, name):
+    run, _ = finished
+    before = (data / name).read_bytes()
+    said = sentence(prodsc("predict", run, data / "new.npy", "-o", data / name, "--overwrite"))
+    assert "is an input of this command and is never replaced" in said
+    assert (data / name).read_bytes() == before
+
+
 def test_an_unwritable_out(data):
     said = sentence(prodsc("fit", data / "data.npz", "-k", 3, "--out", "/proc/prodsc-run", *QUICK))
     assert "cannot write /proc/prodsc-run" in said
@@ -280,7 +291,7 @@ def test_a_full_disk(data, tmp_path):
     left = {p.name for p in (tmp_path / "run").iterdir()} if (tmp_path / "run").exists() else set()
     assert not any(name.endswith(".part") for name in left)
     assert "result.json" not in left
-    assert left <= {"run.json", "checkpoint.safetensors"}  # what --resume needs
+    assert left <= {"run.json", "manifest.json", "checkpoint.safetensors"}  # what --resume needs
 
 
 # ---- interruption --------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 from test_fit import QUICK, prodsc, sentence
 
+from prodsc.manifest import replaced
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, blobs):
@@ -34,7 +36,8 @@ def run(tmp_path_factory, blobs):
     rows = list(csv.reader(lines[1:]))
     for row in rows[:5]:
         row[1] = str((int(row[1]) + 1) % 3)
-    (folder / "other" / "labels.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]) + "\n")
+    with replaced(folder / "other") as path_of:  # with its digest, as a changed file is refused
+        path_of("labels.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]) + "\n")
     return folder
 
 
@@ -76,6 +79,7 @@ def test_what_cannot_be_is_one_sentence(run, words, said):
 
 def test_fits_of_other_rows_are_not_compared(run):
     shutil.copytree(run / "run", run / "stranger", dirs_exist_ok=True)
-    path = run / "stranger" / "result.json"
-    path.write_text(path.read_text().replace('"fingerprint": "', '"fingerprint": "0'))
+    result = (run / "stranger" / "result.json").read_text().replace('"fingerprint": "', '"fingerprint": "0')
+    with replaced(run / "stranger") as path_of:
+        path_of("result.json").write_text(result)
     assert "was fitted on other rows" in sentence(prodsc("report", run / "run", "--compare", run / "stranger"))

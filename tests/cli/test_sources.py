@@ -10,6 +10,7 @@ import pytest
 from test_fit import QUICK, labels_in, prodsc, sentence
 
 from prodsc import PRODSC
+from prodsc.cli import main
 from prodsc.sources.door import open_source
 
 
@@ -130,3 +131,21 @@ def test_rows_without_names_are_taken_in_their_order(table_run, table, tmp_path)
     done = prodsc("predict", table_run, tmp_path / "rows.npy", "-o", tmp_path / "labels.csv")
     assert done.returncode == 0, done.stderr
     assert labels_in(tmp_path / "labels.csv") == labels_in(table_run / "labels.csv")
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal(tmp_path, capfd):
+    """In an error, a note and a usage error."""
+    name = tmp_path / "\x1b[2Jevil.csv"
+    name.write_text("id,\x1b[31mb\n" + "".join(f"{i},x\n" for i in range(12)))
+    run = str(tmp_path / "run")
+    for words in (
+        ["fit", str(name), "-k", "2", "--out", run],
+        ["k", str(name)],
+        ["fit", str(name), "--no-such\x1b[2J"],
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        out, err = capfd.readouterr()
+        assert "\x1b[2J" not in out + err
+        assert "\x1b[31m" not in out + err
+        assert "\\x1b[2J" in err

@@ -96,7 +96,8 @@ def test_hostile_ids_of_an_array_stay_inside(tmp_path):
     made = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(made) == len(HOSTILE) + 1
     assert all(path.parent in (out, out / "cluster_0") for path in made)
-    assert [row["id"] for row in index(out)] == HOSTILE
+    written = [f"'{name}" if name[:1] in ("=", "-", "+", "@") and len(name) > 1 else name for name in HOSTILE]
+    assert [row["id"] for row in index(out)] == written  # an apostrophe before what a spreadsheet would run
     np.testing.assert_array_equal(pixels(out / index(out)[3]["file"]), images[3])
 
 
@@ -129,7 +130,7 @@ def test_only_an_earlier_export_is_ever_replaced(tmp_path, photos):
     assert [int(row["cluster"]) for row in index(out)] == LABELS[::-1].tolist()
     assert (photos / "a.png").exists()  # links went, not what they point to
     for strange in (photos, tmp_path):
-        with pytest.raises(OutputError, match="not made by an export"):
+        with pytest.raises(OutputError, match="not made by an export alone"):
             export.folders(strange, photos, LABELS, force=True)
     (tmp_path / "link").symlink_to(photos)
     with pytest.raises(OutputError, match="a file or a link"):
@@ -153,3 +154,25 @@ def test_a_failure_half_way_leaves_the_old_export(tmp_path, photos, monkeypatch)
         export.folders(out, photos, LABELS, force=True)
     assert index(out) == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "photos"]
+
+
+@pytest.mark.parametrize("name", ["cluster_00/notes.txt", "cluster_00/more/photo.png", "cluster_99/a.png"])
+def test_a_file_of_the_user_in_an_export_is_never_deleted(tmp_path, photos, name):
+    out = export.folders(tmp_path / "out", photos, LABELS)
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).write_text("mine")
+    with pytest.raises(OutputError, match=r"index\.csv does not list cluster"):
+        export.folders(out, photos, LABELS, force=True)
+    assert (out / name).read_text() == "mine"
+
+
+def test_copies_do_not_follow_links_out_of_the_folder(tmp_path, photos):
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (photos / "a.png").unlink()
+    (photos / "a.png").symlink_to(tmp_path / "secret.png")
+    with pytest.raises(InputError, match=r"a\.png is a link out of .*, which --copy"):
+        export.folders(tmp_path / "out", photos, LABELS, copy=True)
+    assert not (tmp_path / "out").exists()
+    (photos / "a.png").unlink()
+    (photos / "a.png").symlink_to(photos / "cats" / "c..png")
+    export.folders(tmp_path / "out", photos, LABELS, copy=True)  # a link inside the folder is followed

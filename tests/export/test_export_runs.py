@@ -8,6 +8,7 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from PIL import Image
 
@@ -81,6 +82,15 @@ def test_everything_at_once(run, tmp_path, blobs):
     done = prodsc("export", run, *words, "--force")
     assert done.returncode == 0, done.stderr
     assert "not stated" in targets[2].read_text() != before
+
+
+def test_a_map_for_embedding_atlas(run, tmp_path, past):
+    done = prodsc("export", run, "--atlas", tmp_path / "map.parquet")
+    assert done.returncode == 0, done.stderr
+    table = pyarrow.parquet.read_table(tmp_path / "map.parquet")
+    assert table.column_names == ["row", "id", "y", "x", "y_", "cluster", "confidence", "neighbors"]
+    assert table["cluster"].to_pylist() == [f"cluster {c}" for c in past.labels]
+    assert "exists" in sentence(prodsc("export", run, "--atlas", tmp_path / "map.parquet"))
 
 
 def test_what_to_export_must_be_said(run, tmp_path):

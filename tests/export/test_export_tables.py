@@ -33,7 +33,7 @@ def test_a_csv_keeps_its_text_as_it_was_written(tmp_path):
     head, *rows = lines(out)
     assert head == ["id", "x", "kind", "note", "cluster", "confidence"]
     for row, before, label, sure in zip(rows, cells, LABELS, SURE, strict=True):
-        assert row[:4] == before  # 000 and 1.50 are as they were
+        assert [cell.removeprefix("'") for cell in row[:4]] == before  # 000 and 1.50 are as they were
         assert (int(row[4]), float(row[5])) == (label, sure)
     typed = pa.parquet.read_table(export.table(tmp_path / "out.parquet", source, LABELS))
     assert typed.column("id").to_pylist() == [row[0] for row in cells]  # a name that looks like a number stays a name
@@ -144,3 +144,30 @@ def test_an_existing_target_is_kept_unless_forced_and_the_input_always(tmp_path)
     assert len(lines(export.table(out, source, LABELS, force=True))) == N + 1
     with pytest.raises(OutputError, match="never replaced"):
         export.table(source, source, LABELS, force=True)
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("+1+cmd", "'+1+cmd"),
+        ("-2+3", "'-2+3"),
+        ("\t=1", "'\t=1"),
+        ("-1.5", "-1.5"),
+        ("-1,5e-3", "-1,5e-3"),
+        ("+7", "+7"),
+        ("-inf", "-inf"),
+        ("-", "-"),
+        ("a=b", "a=b"),
+    ],
+)
+def test_text_that_a_spreadsheet_would_run_is_disarmed(cell, written, tmp_path):
+    frame = pd.DataFrame({"=name": [cell, "plain"], "a": [-1.5, 2.0]})
+    export.table(tmp_path / "t.csv", frame, [0, 1])
+    back = pd.read_csv(tmp_path / "t.csv", dtype=str)
+    assert back.columns[0] == "'=name"
+    assert back.iloc[:, 0].tolist() == [written, "plain"]
+    assert back["a"].tolist() == ["-1.5", "2.0"]
+    export.table(tmp_path / "t.parquet", frame, [0, 1])  # Parquet has no formulas
+    assert pd.read_parquet(tmp_path / "t.parquet")["=name"][0] == cell

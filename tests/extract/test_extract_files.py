@@ -232,3 +232,10 @@ def test_places_and_parameters_that_cannot_be(tmp_path):
     with pytest.raises(ParameterError, match="batch_size"):
         extract(PIXELS, counting.encoder, batch_size=0)
     assert counting.sizes == []  # all of it before any work
+
+
+def test_an_input_is_never_replaced(tmp_path):
+    np.save(tmp_path / "images.npy", PIXELS)
+    with pytest.raises(OutputError, match=r"images\.npy is an input of this command"):
+        extract(tmp_path / "images.npy", Counting().encoder, tmp_path / "images.npy", overwrite=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "images.npy"), PIXELS)

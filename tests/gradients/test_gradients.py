@@ -88,3 +88,10 @@ def test_links():
     few = sum(pulled) / (len(pulled) + 200) + sum(pushed) / (len(pushed) + 2000)  # each pair is there twice
     assert value.item() == pytest.approx(few)
     assert losses.links(Y, C, torch.zeros(7, 7)).item() == 0
+
+
+def test_negative_information():
+    def value(A, B):
+        return losses.negative_information(A.softmax(1), B.softmax(1))
+
+    assert gradcheck(value, (rows(7, 3), rows(7, 3, seed=1)))

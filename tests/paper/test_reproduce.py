@@ -8,7 +8,7 @@ from conftest import SMALL
 from prodsc.bench.measures import scores
 from prodsc.bench.trials import Outcome, Status, Trial, find_measure
 from prodsc.cli import cli
-from prodsc.errors import ParameterError
+from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import check_parameters
 from prodsc.paper import plans as paper
 from prodsc.paper import reproduce
@@ -85,6 +85,26 @@ def test_ours_stands_beside_the_published_number():
     assert "81.0 ± 1.0 | 83.2" in text
     assert "-2.2" in text
     assert "Known departures" in text
+
+
+def test_departures_of_the_rivals_are_printed_with_their_numbers():
+    runs = [Outcome(Trial("cifar10", name, 0), {"ACC": 80.0, "NMI": 90.0}) for name in ("k-means", "temi")]
+    remarks = result_for("clip", runs).remarks()
+    (line,) = remarks["Departures of the baselines from their authors' settings"]
+    assert line.startswith("temi: one scale for all columns")
+
+
+def test_a_table_can_be_planned_for_a_file(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+    np.savez(tmp_path / "mine.npz", X=X, y=np.arange(30) % 5)
+    planned = reproduce.plan("clip", [str(tmp_path / "mine.npz")], seeds=1)
+    assert {trial.parameters["n_clusters"] for trial in planned.trials} == {5}
+    assert [trial.method for trial in planned.trials][-1] == "pro-dsc"
+    remarks = reproduce.Reproduction(planned, [], None).remarks()
+    assert "mine.npz: PRO-DSC with the recipe 'flowers', the nearest one" in remarks["Known departures from the paper"]
+    np.savez(tmp_path / "bare.npz", X=X)
+    with pytest.raises(InputError, match=r"bare.npz has no labels, and reproduce scores by them"):
+        reproduce.plan("clip", [str(tmp_path / "bare.npz")], seeds=1)
 
 
 def test_a_published_number_never_stands_in_for_ours():

@@ -396,7 +396,7 @@ def test_a_loaded_model_does_the_same(variant, blobs, tmp_path):
     }
     for name, column in model.history_.items():
         np.testing.assert_array_equal(loaded.history_[name], column)
-    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["model.json", "model.safetensors"]
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["manifest.json", "model.json", "model.safetensors"]
 
 
 def test_a_model_with_an_own_encoder_needs_it_again(pictures, tmp_path):
@@ -434,11 +434,11 @@ def test_damaged_newer_and_foreign_models_are_refused(fitted, tmp_path):
     (tmp_path / "model.json").write_text("{")
     with pytest.raises(ModelFileError, match="is damaged"):
         load(tmp_path)
-    rewritten()
+    fitted.save(tmp_path)
     content = bytearray((tmp_path / "model.safetensors").read_bytes())
     content[-1] ^= 1  # one flipped bit
     (tmp_path / "model.safetensors").write_bytes(content)
-    with pytest.raises(ModelFileError, match="does not match the checksum"):
+    with pytest.raises(ModelFileError, match="does not match its digest"):
         load(tmp_path)
 
 

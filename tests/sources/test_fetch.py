@@ -34,6 +34,7 @@ class Server(ThreadingHTTPServer):
         self.files = {"big.bin": CONTENT}
         self.behaviour = []  # "ok", a status, or how many bytes to send before the line is cut
         self.ranges = True
+        self.tells_length = True
         self.requests = []  # the Range header of each
 
     def url(self, name="big.bin"):
@@ -57,7 +58,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        self.send_header("Content-Length", str(len(content) - start))
+        if server.tells_length:
+            self.send_header("Content-Length", str(len(content) - start))
         self.end_headers()
         self.wfile.write(content[start:] if what == "ok" else content[start : start + what])
 
@@ -99,6 +101,15 @@ def test_a_whole_download(server, tmp_path):
     assert len(server.requests) == 1  # what is here and right is not asked for again
     path.write_bytes(b"damaged")
     assert get(server, path.parent).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("tells_length", [True, False])
+def test_a_download_has_a_cap(tells_length, server, tmp_path):
+    server.tells_length = tells_length
+    with pytest.raises(InputError, match=r"sends more than 0.0 GB, the most that is downloaded; get the file"):
+        get(server, tmp_path, max_bytes=len(CONTENT) - 1)
+    assert list(tmp_path.iterdir()) == []
+    assert get(server, tmp_path, max_bytes=len(CONTENT)).read_bytes() == CONTENT
 
 
 def test_a_cut_download_is_continued(server, tmp_path):

@@ -4,11 +4,14 @@ import polars as pl
 import pytest
 import scipy.sparse
 import torch
+from sklearn.metrics import adjusted_rand_score
 
+import prodsc
+from prodsc.baselines.k_means import KMeansClusterer
 from prodsc.errors import InputError
 from prodsc.sources.arrays import matched_columns
 from prodsc.sources.checks import check_values
-from prodsc.sources.rows import RowReader, as_array, check_shape, column_names
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale
 from prodsc.sources.stored import StoredRows
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -122,7 +125,17 @@ def test_scalings():
     standard = RowReader(values, "standard", centre, spread)[slice(0, 50)]
     torch.testing.assert_close(standard.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(standard.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=0)
+    whole = RowReader(values, "global", centre, spread)[slice(0, 50)]
+    torch.testing.assert_close(whole * float(around.square().mean().sqrt()), around)
     np.testing.assert_allclose(RowReader(values, "none")[slice(0, 2)], values[:2], rtol=1e-6)
+
+
+def test_one_scale_for_all_columns_leaves_out_constant_ones():
+    values = np.random.default_rng(0).standard_normal((50, 3)) * [1e-3, 1e-3, 0] + 3
+    model = KMeansClusterer(2, scaling="global").fit(values)
+    rows = model._reader(values)[slice(None)]
+    assert float(rows[:, :2].square().mean()) == pytest.approx(1, rel=1e-2)
+    assert (rows[:, 2] == 0).all()
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 6), (2, 5, 6, 3), (2, 3, 5, 6)])
@@ -228,3 +241,63 @@ def test_rows_on_disk_are_reordered_when_they_are_read(tmp_path):
     np.testing.assert_array_equal(turned[np.array([3, 0])], X[[3, 0]][:, [1, 2, 0]])
     np.testing.assert_array_equal(matched_columns(turned, NAMES, ["c", "a", "b"]), X)
     np.testing.assert_array_equal(stored, X)
+
+
+# ---- numbers that float32 cannot hold --------------------------------------------------------------------------------
+
+
+def clouds(mean, spread):
+    """Three clouds of rows around a large mean, and their labels."""
+    noise = np.random.default_rng(3)
+    y = np.repeat([0, 1, 2], 40)
+    return mean + spread * (4 * np.eye(3)[y] @ noise.normal(size=(3, 8)) + noise.normal(size=(120, 8))), y
+
+
+@pytest.mark.parametrize("scaling", ["standard", "centred"])
+@pytest.mark.parametrize(("mean", "spread"), [(1e8, 1.0), (-1e12, 10.0), (1e30, 1e26), (0.0, 1e40), (0.0, 1e-40)])
+def test_scaling_keeps_the_spread_of_columns_with_a_large_mean(scaling, mean, spread):
+    X, _ = clouds(mean, spread)
+    rows = RowReader(X, scaling, *column_scale(check_values(X)))[slice(None)]
+    assert rows.dtype == torch.float32
+    expected = (X - X.mean(0)) / (X.std(0) if scaling == "standard" else spread)
+    if scaling == "centred":
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(rows, expected, atol=1e-3 if mean == -1e12 else 1e-5)
+
+
+def test_columns_of_a_large_mean_are_clustered_right():
+    X, y = clouds(1e8, 1.0)
+    for scaling in ("standard", "centred"):
+        model = prodsc.make("k-means", n_clusters=3, scaling=scaling, random_state=0).fit(X)
+        assert adjusted_rand_score(y, model.labels_) == 1.0
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("factor", [1e20, 1e100, 1e-20, 1e-100])
+def test_rows_of_extreme_length_get_unit_length(factor):
+    X, _ = clouds(0.0, 1.0)
+    expected = RowReader(X, "unit")[slice(None)]
+    np.testing.assert_allclose(RowReader(X * factor, "unit")[slice(None)], expected, atol=1e-6)
+    mixed = X * np.where(np.arange(len(X)) % 2, factor, 1.0)[:, None]
+    np.testing.assert_allclose(RowReader(mixed, "unit")[slice(None)], expected, atol=1e-6)
+
+
+def test_ordinary_columns_are_scaled_in_float32_as_ever():
+    X, _ = clouds(100.0, 1.0)
+    centre, spread = column_scale(check_values(X))
+    assert centre.dtype == spread.dtype == torch.float32
+    expected = (torch.from_numpy(X).float() - torch.from_numpy(X.mean(0)).float()) / torch.from_numpy(X.std(0)).float()
+    torch.testing.assert_close(RowReader(X, "standard", centre, spread)[slice(None)], expected, rtol=0, atol=0)
+
+
+def test_numbers_that_cannot_be_squared_are_refused():
+    X, _ = clouds(0.0, 1.0)
+    X[7, 2] = 1e300
+    with pytest.raises(InputError, match=r"1 row with a number above 1e150 \(first: row 7\), which cannot be squared"):
+        check_values(X)
+    X[7, 3] = -1e300  # they cancel in the sum of the row
+    with pytest.raises(InputError, match="above 1e150"):
+        check_values(X)
+    X[7, 2:4] = 1e40
+    with pytest.raises(InputError, match="too large for scaling='none': float32 ends at 3e38"):
+        RowReader(X, "none")[slice(None)]

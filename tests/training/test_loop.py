@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from prodsc import make
 from prodsc.core.losses import Objective, Term
 from prodsc.errors import ModelFileError, TrainingError
 from prodsc.nn import Network
@@ -106,6 +107,12 @@ def test_divergence_is_one_sentence():
     )
     with pytest.raises(TrainingError, match=r"step 2 of warm-up: training diverged\. Lower learning_rate"):
         train(training, step)
+
+
+def test_divergence_inside_a_factorisation_is_one_sentence_too():
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    with pytest.raises(TrainingError, match=r"training diverged\. Lower learning_rate or gamma"):
+        make("pro-dsc", n_clusters=3, learning_rate=1e20, hidden_size=8, n_components=4).fit(X)
 
 
 def test_checkpoint_files_are_checked(tmp_path):

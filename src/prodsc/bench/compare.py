@@ -15,6 +15,7 @@ from prodsc.bench.summary import MethodSummary, summarise, to_csv, to_markdown
 from prodsc.bench.trials import Limits, Outcome, Trial, TrialCallback, ignore, run_trials
 from prodsc.core import metrics
 from prodsc.errors import InputError, ParameterError
+from prodsc.registry import departures_of
 from prodsc.registry import method as method_class
 from prodsc.sources.source import RowsInput
 
@@ -75,6 +76,9 @@ class ComparisonTable:
             texts.append("How much two methods agree (NMI of their labels, %):\n\n" + to_markdown(["", *names], cells))
         if self.chosen:
             texts.append(f"Tuned by {self.by}: " + "; ".join(f"{m} {dict(p)}" for m, p in self.chosen.items()) + "\n")
+        if departures := departures_of(summary.method for summary in self.summaries):
+            listed = "\n".join(f"- {name}: {text}" for name, text in departures.items())
+            texts.append(f"Departures of the defaults from the authors' settings:\n\n{listed}\n")
         return "\n".join(texts)
 
     def csv(self) -> str:
@@ -154,14 +158,15 @@ def compare(
         given = {method: {"n_clusters": k, **(parameters or {}).get(method, {})} for method in methods}
         label_free = data.y is None or (tune and not tune_with_labels)
         scorer = LabelFreeScorer(data.scored_rows()) if label_free else None
-        run = partial(run_trials, folder=folder / "trials", limits=limits, on_trial=on_trial)
+        run = partial(run_trials, folder=folder / "trials", on_trial=on_trial)
+        make = partial(Trial, data.source, limits=limits or Limits())
         chosen: dict[str, dict[str, Any]] = {}
         for method in methods if tune or tune_with_labels else ():
-            trials = [Trial(data.source, method, numbers[0], given[method] | point) for point in grid_of(method)]
+            trials = [make(method, numbers[0], given[method] | point) for point in grid_of(method)]
             best = max(run(trials), key=lambda outcome: tuning_score(outcome, scorer, tune_with_labels))
             given[method] = best.trial.parameters
             chosen[method] = {name: best.trial.parameters[name] for name in GRIDS.get(method, {})}
-        outcomes = run([Trial(data.source, method, seed, given[method]) for method in methods for seed in numbers])
+        outcomes = run([make(method, seed, given[method]) for method in methods for seed in numbers])
         without_labels = scorer if data.y is None else None
         summaries = [_add_label_scores(summary, outcomes, without_labels) for summary in summarise(outcomes)]
         columns = LABEL_METRICS if data.y is not None else WITHOUT_LABELS

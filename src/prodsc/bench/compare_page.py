@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from prodsc.bench.label_free import BY_LABELS
 from prodsc.bench.provenance import provenance_section
+from prodsc.registry import departures_of
 from prodsc.report import drawing
 from prodsc.report.figures import WIDTH
 from prodsc.report.page import PageFigure, PageSection, PageTable, write_page
@@ -47,6 +48,10 @@ def write_compare_page(path: Path, title: str, table: "ComparisonTable", command
         rows = [[name, ", ".join(f"{p} = {v}" for p, v in values.items())] for name, values in table.chosen.items()]
         chosen = PageTable("Parameters that were chosen", ["method", "parameters"], rows)
         sections.append(PageSection("chosen", "Tuning", lead, [chosen]))
+    if departures := departures_of(summary.method for summary in table.summaries):
+        lead = "Defaults that differ from the settings of a method's authors."
+        listed = PageTable("Departures", ["method", "what differs"], [[*pair] for pair in departures.items()])
+        sections.append(PageSection("departures", "Authors' settings", lead, [listed]))
     sections.append(provenance_section(command))
     write_page(path, title=title, facts=facts, sections=sections)
 

@@ -1,10 +1,13 @@
 """The data of many trials: a source that every process can open, read once by the parent."""
 
+import hashlib
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import numpy as np
 from prodsc import files
 from prodsc.errors import InputError
 from prodsc.sources.door import canonical_name, open_source
-from prodsc.sources.named import NoSplitError
+from prodsc.sources.named import NoSplitError, dataset_info, find_files
 from prodsc.sources.source import RowsInput
 
 
@@ -61,6 +64,41 @@ def open_trial_data(X: RowsInput, y: Any, folder: Path) -> TrialData:
     with files.atomic(path) as part, part.open("wb") as file:
         np.savez(file, X=array, **({} if classes is None else {"y": classes}))  # type: ignore[arg-type]
     return TrialData(str(path.resolve()), array, classes)
+
+
+def content_digest(dataset: str) -> str:
+    """A digest of the content of a data set.
+
+    Parameters
+    ----------
+    dataset : str
+        A name or a path.
+
+    Returns
+    -------
+    str
+        Of all files that hold its rows; empty if there are none, because the set is computed or missing.
+    """
+    try:
+        info = dataset_info(dataset)
+    except InputError:
+        return ""
+    path = Path(os.path.expanduser(dataset))
+    paths: Sequence[Path] = [path] if info is None else find_files(info) or ()
+    if info is None and path.is_dir():
+        paths = sorted(each for each in path.rglob("*") if each.is_file())
+    digest = hashlib.sha256()
+    for each in paths:
+        with suppress(OSError):
+            state = each.stat()
+            digest.update(f"{each.name} {_file_digest(str(each), state.st_size, state.st_mtime_ns)}\n".encode())
+    return digest.hexdigest() if paths else ""
+
+
+@lru_cache(maxsize=256)
+def _file_digest(path: str, size: int, mtime: int) -> str:
+    """Within one process, a file is read again only when its size or time has changed."""
+    return files.sha256(Path(path))
 
 
 @contextmanager

@@ -4,14 +4,15 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prodsc.bench.data import TrialData, open_trial_data, results_folder
+from prodsc._version import __version__
+from prodsc.bench.data import TrialData, content_digest, open_trial_data, results_folder
 from prodsc.bench.label_free import BY_LABELS, BY_NEIGHBOURS, LabelFreeScorer, tuning_score
 from prodsc.bench.summary import to_csv, to_markdown
 from prodsc.bench.trials import Limits, Outcome, Status, Trial, ignore, read_outcome, run_trials
@@ -188,8 +189,9 @@ def tune(
         raise ParameterError(f"tune: trials must be at least 1, got {trials}.")
     with results_folder(out, "prodsc-tune-") as folder:
         data = open_trial_data(X, y, folder)
-        search = Search(optuna, SearchTask(data.source, fixed, rows, random_state, with_labels), data, folder)
-        search.run(trials, minutes, limits, on_trial)
+        task = SearchTask(data.source, fixed, rows, random_state, with_labels, limits or Limits())
+        search = Search(optuna, task, data, folder)
+        search.run(trials, minutes, on_trial)
         return search.result()
 
 
@@ -202,11 +204,13 @@ class SearchTask:
     rows: int | None
     seed: int
     with_labels: bool
+    limits: Limits
     space: dict[str, tuple[float, float]] = field(default_factory=lambda: vars(SPACE))
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()[:16]
+        depends_on = [asdict(self), __version__, content_digest(self.source)]
+        return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Search:
@@ -228,7 +232,7 @@ class Search:
             load_if_exists=True,
         )
 
-    def run(self, trials: int, minutes: float | None, limits: Limits | None, on_trial: TuneCallback) -> None:
+    def run(self, trials: int, minutes: float | None, on_trial: TuneCallback) -> None:
         """Run trials until there are `trials` of them or the time is up."""
         end = None if minutes is None else time.monotonic() + 60 * minutes
         states = self.optuna.trial.TrialState
@@ -240,7 +244,7 @@ class Search:
             trial = self.trial(point)
             on_trial(number, trial, None)
             budget = left if done else None  # the first trial always ends
-            (outcome,) = run_trials([trial], self.folder / "trials", limits=limits, budget_seconds=budget)
+            (outcome,) = run_trials([trial], self.folder / "trials", budget_seconds=budget)
             if outcome.status in (Status.STOPPED, Status.NOT_RUN):  # the next call continues this trial
                 return
             scored = ScoredTrial(number, point, outcome, self._score(outcome))
@@ -272,7 +276,8 @@ class Search:
         task = self.task
         searched = settings(point, task.fixed, self.shape)
         parameters = task.fixed | {name: value for name, value in searched.items() if name not in task.fixed}
-        return Trial(task.source, "pro-dsc", task.seed, parameters, options={"split": "all"}, rows=task.rows)
+        more: dict[str, Any] = {"options": {"split": "all"}, "rows": task.rows, "limits": task.limits}
+        return Trial(task.source, "pro-dsc", task.seed, parameters, **more)
 
     def result(self) -> TuningResult:
         """The trials of this and earlier calls, from their files."""

@@ -3,6 +3,7 @@
 A command's module is imported when the command is called, so `prodsc --help` is quick.
 """
 
+import io
 import os
 import sys
 import warnings
@@ -10,7 +11,7 @@ from importlib import import_module
 
 from prodsc import ranks
 from prodsc._version import __version__
-from prodsc.errors import EXTRA_OF, Interrupted, MissingExtraError, ProdscError, require
+from prodsc.errors import EXTRA_OF, Interrupted, MissingExtraError, ProdscError, require, visible
 
 try:
     import click
@@ -31,7 +32,7 @@ COMMANDS = {
     "tune": "Search the settings of PRO-DSC on FILE (or a set of `prodsc data list`) by a score that needs no labels.",
     "reproduce": "Run the table or figure NAME of the paper; without NAME, list them.",
     "report": "Make RUN/report.html again: the map, the clusters, the diagnosis, the scores and how it was made.",
-    "export": "Take the results of the run in RUN elsewhere: --table, --folders, --card, or several at once.",
+    "export": "Take the results of the run in RUN elsewhere: --table, --folders, --card, --atlas, or several.",
     "figure": "Draw the figure NAME of the run in RUN; without NAME, list them.",
     "launch": "Run a prodsc command on several processes.",
 }  # the first sentence of each command's help; its module has its name
@@ -90,7 +91,9 @@ def main(words: list[str] | None = None) -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         if ranks.claim_error_report():
-            error.show()
+            text = io.StringIO()
+            error.show(text)
+            click.echo(visible(text.getvalue(), keep="\n"), err=True, nl=False)
         sys.exit(error.exit_code)
     except ProdscError as error:
         _fail(str(error))
@@ -116,10 +119,10 @@ def main(words: list[str] | None = None) -> None:
 
 def _fail(sentence: str, code: int = 1) -> None:
     if ranks.claim_error_report():
-        click.echo(f"prodsc: {sentence}", err=True)
+        click.echo(f"prodsc: {visible(sentence)}", err=True)
     sys.exit(code)
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     if ranks.first():
-        click.echo(f"prodsc: note: {message}", err=True)
+        click.echo(f"prodsc: note: {visible(str(message))}", err=True)

@@ -12,6 +12,7 @@ from prodsc.bench.compare import GRIDS, ComparisonTable, grid_of
 from prodsc.bench.compare import compare as run_comparison
 from prodsc.bench.trials import Limits, Outcome, Trial
 from prodsc.cli.options import ParameterValue
+from prodsc.cli.output import echo
 from prodsc.sources.door import open_source
 
 DEFAULT = "k-means,spectral,pro-dsc"
@@ -66,12 +67,12 @@ def compare(
         values = [f"{name}={value}" for name, value in searched.items()]
         name = " ".join([f"[{len(done) + 1}/{total}]", trial.method, f"seed {trial.seed}", *values])
         if outcome is None:
-            click.echo(f"{name} ...")
+            echo(f"{name} ...")
             return
         done.append(trial)
         scores = [f"{m} {outcome.numbers[m]:.1f}" for m in ("ACC", "NMI") if m in outcome.numbers]
         seconds = f"{outcome.numbers['seconds']:.1f} s" if "seconds" in outcome.numbers else ""
-        click.echo(f"{name}: {outcome.reason or ', '.join([*scores, seconds])}")
+        echo(f"{name}: {outcome.reason or ', '.join([*scores, seconds])}")
 
     table: ComparisonTable = run_comparison(
         file if data is None else data.X,
@@ -90,9 +91,9 @@ def compare(
     files.write_text(folder / "table.md", f"# Methods on {Path(file).name}\n\n{table.markdown()}")
     command = shlex.join(["prodsc", *sys.argv[1:]])
     write_compare_page(folder / "report.html", f"Methods on {Path(file).name}", table, command)
-    click.echo()
-    click.echo(table.markdown())
-    click.echo(f"results in {folder}: table.csv, table.md, report.html")
+    echo()
+    echo(table.markdown())
+    echo(f"results in {folder}: table.csv, table.md, report.html")
 
 
 def method_parameters(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:

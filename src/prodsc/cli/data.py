@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from prodsc.cli.output import echo
 from prodsc.cli.progress import shown
 from prodsc.errors import InputError
 from prodsc.progress import ProgressDisplay
@@ -59,15 +60,15 @@ def show(name: str, compare: bool, data_dir: Path | None) -> None:
     """What is known of one data set: shape, source, licence, notes, files."""
     info = _named(name)
     for key, value in _facts(info):
-        click.echo(f"{key:<9}{value}")
+        echo(f"{key:<9}{value}")
     paths = find_files(info, data_dir)
     if paths is None and compare:
         raise missing_error(info, data_dir)
     if paths is None:
-        click.echo(f"{'missing':<9}{missing_error(info, data_dir)}")
+        echo(f"{'missing':<9}{missing_error(info, data_dir)}")
     for path in paths or ():
         state = compare_checksum(info, path, recompute=True) if compare else None
-        click.echo(f"{'file':<9}{path}{f'  ({CHECKSUM_STATES[state]})' if state else ''}")
+        echo(f"{'file':<9}{path}{f'  ({CHECKSUM_STATES[state]})' if state else ''}")
         if state == "differs":
             raise InputError(
                 f"{path} is not the file whose sha256 is recorded; copy it again, or accept it as it is: "
@@ -110,7 +111,7 @@ def where(data_dir: Path | None) -> None:
     for folder in search_path(data_dir):
         names = [name for name, path in hits.items() if path.is_relative_to(folder.path)]
         state = ", ".join(names) or ("nothing of ours" if folder.path.is_dir() else "no such directory")
-        click.echo(f"{folder.path}  ({folder.origin})\n    {state}")
+        echo(f"{folder.path}  ({folder.origin})\n    {state}")
 
 
 @data.command()
@@ -122,10 +123,10 @@ def fetch(name: str, data_dir: Path | None, quiet: bool) -> None:
     info = _named(name)
     with ProgressDisplay(shown(quiet), unit="bytes") as display:
         target = download_set(name, data_dir=data_dir, progress=display.update)
-    click.echo(f"{info.name}: {target}")
+    echo(f"{info.name}: {target}")
     first = find_files(info, data_dir)
     if first and first[0] != target:
-        click.echo(f"note: {first[0]} comes before it in the search (prodsc data where)", err=True)
+        echo(f"note: {first[0]} comes before it in the search (prodsc data where)", err=True)
 
 
 def _named(name: str) -> DatasetInfo:

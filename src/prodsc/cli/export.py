@@ -4,7 +4,9 @@ from pathlib import Path
 
 import click
 
+from prodsc import adapters
 from prodsc import export as exports
+from prodsc.cli.output import echo
 from prodsc.export import cards, tables
 from prodsc.export.images import check_folder
 from prodsc.export.targets import check_target
@@ -23,6 +25,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--copy", is_flag=True, help="Copy images; otherwise they are linked to.")
 @click.option("--card", type=PATH, metavar="FILE", help="A model card in Markdown (.md).")
 @click.option("--licence", "--license", metavar="TEXT", help="Goes on the card, for instance 'CC BY 4.0'.")
+@click.option("--atlas", type=PATH, metavar="FILE", help="A map for Embedding Atlas (.parquet).")
 @click.option("--data", type=PATH, metavar="FILE", help="Where the input is now, if it was moved after the fit.")
 @click.option("--force", is_flag=True, help="Replace what an earlier export wrote.")
 def export(
@@ -34,12 +37,13 @@ def export(
     copy: bool,
     card: Path | None,
     licence: str | None,
+    atlas: Path | None,
     data: Path | None,
     force: bool,
 ) -> None:
-    """Take the results of the run in RUN elsewhere: --table, --folders, --card, or several at once."""
-    if table is None and folders is None and card is None:
-        raise click.UsageError("say what to export: --table FILE, --folders DIR or --card FILE.")
+    """Take the results of the run in RUN elsewhere: --table, --folders, --card, --atlas, or several."""
+    if table is None and folders is None and card is None and atlas is None:
+        raise click.UsageError("say what to export: --table FILE, --folders DIR, --card FILE or --atlas FILE.")
     if folders is None and (images is not None or copy):
         raise click.UsageError("--images and --copy go with --folders DIR.")
     past = open_run(run, data)
@@ -50,16 +54,21 @@ def export(
         check_folder(folders, force)
     if card is not None:
         check_target(card, cards.CARD_SUFFIXES, force)
+    if atlas is not None:
+        check_target(atlas, (".parquet",), force, [past.request.file])
     if table is not None:
         past.data  # noqa: B018 - these rows, and no others, have these labels
         source = str(past.request.file)
         exports.table(table, source, past.labels, past.confidence, features=not no_features, force=force)
-        click.echo(f"{len(past.labels):,} rows with their cluster: {table}")
+        echo(f"{len(past.labels):,} rows with their cluster: {table}")
     if folders is not None:
         shown = str(past.request.file) if images is None else images
         exports.folders(folders, shown, past.labels, past.confidence, past.ids, copy=copy, force=force)
-        click.echo(f"{len(past.labels):,} images in {len(set(past.labels.tolist()))} folders: {folders}")
+        echo(f"{len(past.labels):,} images in {len(set(past.labels.tolist()))} folders: {folders}")
     if card is not None:
         model, rows = past.model, past.data
         exports.card(card, model, rows.X, rows.y, licence=licence, folder=run, about=past.result, force=force)
-        click.echo(f"model card: {card} ({RESULT} and the model stay in {run})")
+        echo(f"model card: {card} ({RESULT} and the model stay in {run})")
+    if atlas is not None:
+        adapters.embedding_atlas(atlas, past.model, past.data, table=str(past.request.file), force=force)
+        echo(f"map: {atlas}; open it with: embedding-atlas {atlas} --x x --y y --neighbors neighbors")

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from prodsc import ranks
+from prodsc.cli.output import echo
 from prodsc.cli.progress import progress_bar
 from prodsc.extract import SHORT_NAMES, Features
 from prodsc.extract import extract as extract_features
@@ -38,7 +39,7 @@ def extract(source: str, encoder: str, out: Path, quiet: bool, **options: Any) -
     with progress_bar("encode", quiet) as progress:
         features = extract_features(source, encoder, out, progress=progress, **options)
     if ranks.first():
-        click.echo(_summary(features))
+        echo(_summary(features))
 
 
 def _summary(features: Features, max_skipped: int = 10) -> str:

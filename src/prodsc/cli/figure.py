@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from prodsc import export as exports
+from prodsc.cli.output import echo
 from prodsc.errors import ParameterError
 from prodsc.export.images import image_array
 from prodsc.export.pictures import FIGURE_SUFFIXES, FIGURES, check_name
@@ -33,7 +34,7 @@ def figure(
     """
     if name is None:
         for known, kind in FIGURES.items():
-            click.echo(f"{known:<16} {kind.description}{' (trains again)' if kind.trains_again else ''}")
+            echo(f"{known:<16} {kind.description}{' (trains again)' if kind.trains_again else ''}")
         return
     _check_not_of_the_paper(name)
     check_name(name)
@@ -45,12 +46,12 @@ def figure(
     past = open_run(run, data)
     if FIGURES[name].trains_again:
         seconds = past.result["seconds"]
-        click.echo(f"{name} is measured during training; training again ({seconds:.0f} s the first time)", err=True)
+        echo(f"{name} is measured during training; training again ({seconds:.0f} s the first time)", err=True)
     pictures = None if images is None else image_array(images)
     if name == "subspaces" and images is None:
         pictures = image_array(past.request.file)
     exports.figure(name, past.model, past.data.X, out, past.data.y, images=pictures, force=force)
-    click.echo(f"{name}: {', '.join(map(str, out))}")
+    echo(f"{name}: {', '.join(map(str, out))}")
 
 
 def _check_not_of_the_paper(name: str) -> None:

@@ -9,6 +9,7 @@ import click
 
 from prodsc import ranks
 from prodsc.cli.options import given_parameters, parameter_options
+from prodsc.cli.output import echo
 from prodsc.cli.progress import shown
 from prodsc.errors import ParameterError
 from prodsc.progress import ProgressDisplay
@@ -67,13 +68,14 @@ def fit(
             raise ParameterError("n_clusters=1 puts every row in one cluster. Ask for at least 2.")
         command = shlex.join(["prodsc", *sys.argv[1:]])
         source = Path(canonical_name(str(file)))
-        known = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
+        known: dict[str, Any] = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
         request = FitRequest(source, out, labels, parameters, recipe_name, command, **known)
         if ranks.first():
             request.prepare(overwrite)
     if request.parameters["n_clusters"] == "auto" and not quiet and ranks.first():
-        click.echo("estimating the number of clusters first", err=True)
+        echo("estimating the number of clusters first", err=True)
     with ProgressDisplay(shown(quiet)) as display:
-        result = run(request, [ProgressCallback(display)] if display.enabled else [], display.function("convert"))
+        callbacks = [ProgressCallback(display)] if display.enabled else []
+        result = run(request, callbacks, display.function("convert"), resume=resume is not None)
     if result is not None:
-        click.echo(result.summary())
+        echo(result.summary())

@@ -6,6 +6,7 @@ import click
 
 from prodsc import files
 from prodsc.bench.summary import to_csv
+from prodsc.cli.output import echo
 from prodsc.cli.progress import progress_bar
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.pro_dsc.number import estimate_k
@@ -38,10 +39,10 @@ def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | N
             X, at_least=at_least, at_most=at_most, scaling=scaling, watch=progress or (lambda done, total: None)
         )
     best = sorted(curve.table(), key=lambda line: -line[1])[:8]
-    click.echo(f"{'k':>5} {'score, bits':>12} {'agreement':>10} {'one cloud':>10}")
+    echo(f"{'k':>5} {'score, bits':>12} {'agreement':>10} {'one cloud':>10}")
     for number, score, agreement, reference in best:
-        click.echo(f"{number:>5} {score:>12.2f} {agreement:>10.0%} {reference:>10.2f}")
-    click.echo(curve.summary())
+        echo(f"{number:>5} {score:>12.2f} {agreement:>10.0%} {reference:>10.2f}")
+    echo(curve.summary())
     if out is not None:
         from prodsc.report.fit_figures import k_curve  # matplotlib is slow to import, and needed only here
         from prodsc.report.save import save_figure
@@ -49,4 +50,4 @@ def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | N
         out.mkdir(parents=True, exist_ok=True)
         files.write_text(out / "k.csv", to_csv(COLUMN_HEADS, curve.table()))
         save_figure(k_curve(curve), out / "k.png")
-        click.echo(f"results in {out}: k.csv, k.png")
+        echo(f"results in {out}: k.csv, k.png")

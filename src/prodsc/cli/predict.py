@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from prodsc import ranks
+from prodsc import files, ranks
+from prodsc.cli.output import echo
 from prodsc.cli.progress import progress_bar
 from prodsc.core.metrics import scores
 from prodsc.errors import OutputError
@@ -29,6 +30,8 @@ def predict(run: Path, file: str, out: Path | None, labels: str | None, overwrit
     """
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
+    if out is not None and files.is_one_of(out, [file, labels, *run.glob("*")]):
+        raise OutputError(f"{out} is an input of this command and is never replaced. Choose another -o.")
     model = load(run)
     with progress_bar("convert") as progress:
         data = open_source(file, labels=labels, progress=progress)
@@ -41,9 +44,9 @@ def predict(run: Path, file: str, out: Path | None, labels: str | None, overwrit
         sys.stdout.writelines(label_lines(parts))
     else:
         write_labels(out, parts)
-        click.echo(f"{len(data.X)} rows labelled: {out}", err=True)
+        echo(f"{len(data.X)} rows labelled: {out}", err=True)
     if data.y is not None and ranks.first():
-        click.echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, predicted).items()), err=True)
+        echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, predicted).items()), err=True)
 
 
 def _collected(parts: Iterable[tuple[np.ndarray, ...]], labels: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:

@@ -3,11 +3,12 @@
 from contextlib import AbstractContextManager
 
 from prodsc import progress, ranks
+from prodsc.errors import visible
 
 
 def progress_bar(name: str, quiet: bool = False) -> AbstractContextManager[progress.ProgressFunction | None]:
     """`prodsc.progress.progress_bar`, for the first rank only and not if `quiet`."""
-    return progress.progress_bar(name, shown(quiet))
+    return progress.progress_bar(visible(name), shown(quiet))
 
 
 def shown(quiet: bool) -> bool:

@@ -2,6 +2,7 @@
 
 import click
 
+from prodsc.cli.output import echo
 from prodsc.runs.recipes import load_recipe, names
 
 
@@ -12,9 +13,9 @@ def recipes(name: str | None) -> None:
     if name is None:
         width = max(map(len, names()))
         for each in names():
-            click.echo(f"{each:<{width}}  {load_recipe(each).title}")
+            echo(f"{each:<{width}}  {load_recipe(each).title}")
         return
     recipe = load_recipe(name)
-    click.echo(f"{recipe.title}\n  needs   {recipe.data}\n  source  {recipe.source}")
+    echo(f"{recipe.title}\n  needs   {recipe.data}\n  source  {recipe.source}")
     for key, value in recipe.parameters.items():
-        click.echo(f"  {key} = {value}{'   # ours, not published' if key in recipe.ours else ''}")
+        echo(f"  {key} = {value}{'   # ours, not published' if key in recipe.ours else ''}")

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from prodsc.cli.output import echo
 from prodsc.errors import InputError
 from prodsc.runs.past_run import PastRun, open_run
 from prodsc.runs.run import PAGE, write_report
@@ -33,7 +34,7 @@ def report(
     previews = open_previews(done.data, images=images, texts=texts, columns=chosen)
     other = None if compare is None else OtherFit(str(compare), _labels(done, compare, data))
     write_report(done.request, done.data, done.model, done.result, previews=previews, other=other)
-    click.echo(f"{run / PAGE}: {(run / PAGE).stat().st_size / 1e6:.1f} MB")
+    echo(f"{run / PAGE}: {(run / PAGE).stat().st_size / 1e6:.1f} MB")
 
 
 def _labels(done: PastRun, compare: Path, data: Path | None) -> np.ndarray:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from prodsc.bench.trials import Limits, Outcome, Trial
+from prodsc.cli.output import echo
 from prodsc.paper.plans import EXPERIMENTS
 from prodsc.paper.reproduce import plan, run_plan
 
@@ -37,29 +38,29 @@ def reproduce(
     """
     if name is None:
         for experiment in EXPERIMENTS:
-            click.echo(f"{experiment.name:<18} {experiment.kind:<6} {experiment.number:<9} {experiment.title}")
+            echo(f"{experiment.name:<18} {experiment.kind:<6} {experiment.number:<9} {experiment.title}")
         return
     chosen = [word.strip() for word in datasets.split(",") if word.strip()] if datasets else []
     planned = plan(name, chosen, seeds)
     cells = len({(t.dataset, t.method, t.variant) for t in planned.trials})
-    click.echo(f"{planned.experiment.title}: {len(planned.trials)} runs of {cells} cells")
+    echo(f"{planned.experiment.title}: {len(planned.trials)} runs of {cells} cells")
     for reason in planned.missing.values():
-        click.echo(f"missing: {reason}")
+        echo(f"missing: {reason}")
     if dry_run:
         for trial in planned.trials:
-            click.echo(f"  {trial.dataset}  {trial.method}  {trial.variant}  seed {trial.seed}")
+            echo(f"  {trial.dataset}  {trial.method}  {trial.variant}  seed {trial.seed}")
         return
 
     def show(number: int, trial: Trial, outcome: Outcome | None) -> None:
         name = f"[{number + 1}/{len(planned.trials)}] {trial.dataset} {trial.method} {trial.variant} seed {trial.seed}"
         if outcome is None:
-            click.echo(f"{name} ...")
+            echo(f"{name} ...")
             return
         numbers = [f"{m} {outcome.numbers[m]:.4g}" for m in planned.experiment.metrics if m in outcome.numbers]
-        click.echo(f"{name}: {outcome.reason or ', '.join(numbers)}")
+        echo(f"{name}: {outcome.reason or ', '.join(numbers)}")
 
     limits = Limits(time_limit, memory_limit)
     result = run_plan(planned, out=out, budget_minutes=budget, limits=limits, on_trial=show)
-    click.echo()
-    click.echo(result.text())
-    click.echo(f"results in {result.folder}")
+    echo()
+    echo(result.text())
+    echo(f"results in {result.folder}")

@@ -11,6 +11,7 @@ from prodsc.bench.trials import Limits, Trial
 from prodsc.bench.tune import ScoredTrial
 from prodsc.bench.tune import tune as search
 from prodsc.cli.compare import method_parameters
+from prodsc.cli.output import echo
 from prodsc.errors import Interrupted
 from prodsc.sources.door import open_source
 
@@ -54,7 +55,7 @@ def tune(
         if scored is None:
             return
         point = " ".join(f"{n}={v:.3g}" for n, v in scored.point.items()) or "defaults"
-        click.echo(f"[{number + 1}/{trials}] {scored.outcome.reason or f'score {scored.score:.2f}'}: {point}")
+        echo(f"[{number + 1}/{trials}] {scored.outcome.reason or f'score {scored.score:.2f}'}: {point}")
 
     try:
         result = search(
@@ -79,8 +80,8 @@ def tune(
     files.write_text(folder / "table.md", f"# Settings tried on {Path(file).name}\n\n{result.markdown()}")
     title = f"Settings of PRO-DSC for {Path(file).name}"
     write_tune_page(folder / "report.html", title, result, shlex.join(["prodsc", *sys.argv[1:]]))
-    click.echo()
-    click.echo(result.markdown())
-    click.echo(f"best: trial {best.name}, score {best.score:.2f}")
-    click.echo(f"results in {folder}: recipe.toml, table.csv, table.md, report.html")
-    click.echo(f"next: prodsc fit {file} --recipe {folder / 'recipe.toml'} --out run/")
+    echo()
+    echo(result.markdown())
+    echo(f"best: trial {best.name}, score {best.score:.2f}")
+    echo(f"results in {folder}: recipe.toml, table.csv, table.md, report.html")
+    echo(f"next: prodsc fit {file} --recipe {folder / 'recipe.toml'} --out run/")

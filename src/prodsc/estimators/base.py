@@ -20,6 +20,7 @@ from prodsc import ranks
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators import model_file
 from prodsc.estimators.capabilities import Capability, can, method_of, require_capability
+from prodsc.estimators.fit_tasks import FitTasks
 from prodsc.estimators.parameters import (
     as_options,
     check_parameters,
@@ -29,17 +30,17 @@ from prodsc.estimators.parameters import (
     flatten,
     unflatten,
 )
-from prodsc.estimators.sklearn_types import BaseEstimator, ClusterMixin
+from prodsc.estimators.sklearn_types import BaseEstimator, CallbackSupportMixin, ClusterMixin, with_callbacks
 from prodsc.sources.checks import Summary, check_values
 from prodsc.sources.door import open_source
-from prodsc.sources.rows import RowReader, as_array, check_shape, column_names
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale
 from prodsc.sources.source import RowsInput, Source
 from prodsc.training import Callback
 
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
 
 
-class Clusterer(ClusterMixin, BaseEstimator):
+class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """Base of all methods.
 
     A method gives `__init__` (which only assigns), `_fit` (which sets `labels_` and what else it learns) and, to be
@@ -49,6 +50,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    departures: ClassVar[str] = ""  # how the defaults differ from the authors' settings; tables print it
     option_groups: ClassVar[dict[str, type]] = {}  # constructor arguments that are option objects
 
     n_clusters: int | str  # as it was given; `n_clusters_` is the number
@@ -153,10 +155,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         -------
         self
         """
-        return self._fit_copy(X, callbacks, checkpoint)
+        return self._fit_copy(X, y, callbacks, checkpoint)
 
+    @with_callbacks
     def _fit_copy(
-        self, X: RowsInput, callbacks: Sequence[Callback], checkpoint: str | Path | None, **constraints: Any
+        self, X: RowsInput, y: Any, callbacks: Sequence[Callback], checkpoint: str | Path | None, **constraints: Any
     ) -> Self:
         """Fit a copy without fitted attributes and take over what it learned.
 
@@ -165,6 +168,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self._check_parameters()
         if ranks.size() > 1 and not can(self, Capability.RANKS):
             raise ParameterError(f"{type(self).__name__} fits in one process only; start it without torchrun.")
+        tasks = FitTasks.of(self, X, y)
         attempt = self._unfitted_copy()
         array = attempt._check_rows(X, learn=True)
         seed = torch.tensor(check_random_state(self.random_state).randint(2**31 - 1))
@@ -173,8 +177,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         attempt.device_ = attempt._choose_device()
         rows = attempt._reader(array)
         attempt.n_clusters_ = attempt._choose_n_clusters(rows)
-        attempt._fit(rows, callbacks, None if checkpoint is None else Path(checkpoint), **constraints)
+        heard = callbacks if tasks is None else [*callbacks, tasks]
+        attempt._fit(rows, heard, None if checkpoint is None else Path(checkpoint), **constraints)
         self.__dict__ = attempt.__dict__
+        if tasks is not None:
+            tasks.end()
         return self
 
     def _unfitted_copy(self) -> Self:
@@ -368,8 +375,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             )
         self.n_constant_features_ = summary.n_constant
         self.image_shape_ = tuple(array.shape[1:]) if array.ndim > 2 else None
-        self.centre_ = torch.from_numpy(summary.mean).float()
-        self.spread_ = torch.from_numpy(np.where(summary.std > 0, summary.std, 1.0)).float()
+        self.centre_, self.spread_ = column_scale(summary)
 
     def _reader(self, array: Any, flat: bool = False) -> RowReader:
         """The rows as the method sees them: scaled; images as vectors if `flat`."""

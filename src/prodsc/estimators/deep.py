@@ -28,6 +28,7 @@ class DeepClusterer(Clusterer):
 
     network_: Any  # a torch module; methods declare their own
     history_: dict[str, np.ndarray]
+    n_rows_: int  # of the fit, by which "auto" values are resolved
 
     def _network(self, sample: Tensor) -> nn.Module:
         """The network before training, drawn from `seed_`; `sample` is some rows as it will see them."""
@@ -62,6 +63,7 @@ class DeepClusterer(Clusterer):
         saved = open_checkpoint(checkpoint)
         if saved is not None:
             self.seed_ = saved.about["seed"]  # random_state=None drew another one just now
+        self.n_rows_ = len(rows)
         self.network_ = self._network(rows[slice(0, 100)]).to(self.device_)
         ranks.broadcast(*self.network_.state_dict().values())
         self._prepare(rows)
@@ -85,6 +87,7 @@ class DeepClusterer(Clusterer):
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         self.history_ = model_file.restore_history(tensors, facts)
+        self.n_rows_ = len(self.labels_)
         self.network_ = self._network(self._sample())
         self.network_.load_state_dict(model_file.under("network", tensors))
         self.network_.to(self.device_).eval()

@@ -1,7 +1,10 @@
-"""A fitted model on disk: model.safetensors (every tensor) and model.json (everything else). Never a pickle."""
+"""A fitted model on disk: model.safetensors (every tensor) and model.json (everything else). Never a pickle.
 
-import json
+manifest.json has the digests of both. Models of version 0.1 have no manifest; model.json has the digest of the tensors.
+"""
+
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,16 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prodsc import files
+from prodsc import files, manifest
 from prodsc._version import __version__
 from prodsc.core.graph import Kernel, OutlierModel, Partition
-from prodsc.errors import ModelFileError, ParameterError
+from prodsc.errors import ModelFileError, ParameterError, ProdscError, reason_of
 
 if TYPE_CHECKING:
     from prodsc.estimators.base import Clusterer
 
 MODEL_FORMAT = "prodsc-model"
-MODEL_VERSION = 1
+MODEL_VERSION = 2
+WITHOUT_MANIFEST = 1  # the format of version 0.1
 TENSORS, ABOUT = "model.safetensors", "model.json"
 OWN_ENCODER = "module"  # stands for a torch module of the user's in model.json
 
@@ -31,10 +35,6 @@ def plain_parameters(model: "Clusterer") -> dict[str, Any]:
 
 
 def save(model: "Clusterer", folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise files.unwritable(folder, error) from error
     tensors, facts = model._state()
     tensors |= {
         "input/centre": model.centre_,
@@ -55,29 +55,56 @@ def save(model: "Clusterer", folder: Path) -> None:
         "seed": model.seed_,
         **facts,
     }
-    about["sha256"] = files.write_tensors(folder / TENSORS, tensors)
-    files.write_json(folder / ABOUT, about)
+    with manifest.replaced(folder) as path_of:
+        files.write_tensors(path_of(TENSORS), tensors)
+        files.write_json(path_of(ABOUT), about)
 
 
 def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
     about = read_about(folder)
     if about["estimator"] != cls.__name__:
         raise ModelFileError(f"{folder} holds a {about['estimator']}, not a {cls.__name__}. Load it with that class.")
-    if not (folder / TENSORS).is_file() or files.sha256(folder / TENSORS) != about["sha256"]:
+    _, tensors = files.read_tensors(_checked_tensors(folder, about))
+    try:
+        parameters = dict(about["parameters"])
+        if parameters.get("encoder") == OWN_ENCODER:
+            if encoder is None:
+                raise ParameterError(
+                    f"{folder} was fitted with an encoder of your own; give that module: load(path, encoder=module)."
+                )
+            parameters["encoder"] = encoder
+        return _restored(cls.from_flat(**parameters), tensors, about)
+    except ProdscError:
+        raise
+    except Exception as error:  # a model of version 0.1 that was changed by hand can fail anywhere
+        if encoder is not None:
+            raise
         raise ModelFileError(
-            f"{folder / TENSORS} is missing or damaged: it does not match the checksum in {ABOUT}. "
-            "Copy both files again from where the model was saved."
-        )
-    _, tensors = files.read_tensors(folder / TENSORS)
-    parameters = dict(about["parameters"])
-    if parameters.get("encoder") == OWN_ENCODER:
-        if encoder is None:
-            raise ParameterError(
-                f"{folder} was fitted with an encoder of your own; give that module: load(path, encoder=module)."
+            f"the model in {folder} is damaged ({type(error).__name__}: {reason_of(error)}). "
+            "Copy the whole folder again from where it was saved."
+        ) from error
+
+
+def _checked_tensors(folder: Path, about: dict[str, Any]) -> Path:
+    """The file of tensors, after its digest and that of model.json are checked."""
+    if manifest.read_manifest(folder) is None and about["format_version"] == WITHOUT_MANIFEST:
+        if not (folder / TENSORS).is_file() or files.sha256(folder / TENSORS) != about.get("sha256"):
+            raise ModelFileError(
+                f"{folder / TENSORS} is missing or damaged: it does not match the digest in {ABOUT}. "
+                "Copy both files again from where the model was saved."
             )
-        parameters["encoder"] = encoder
-    model = cls.from_flat(**parameters)
-    model.n_clusters_ = about.get("n_clusters") or parameters["n_clusters"]  # older files: as it was given
+        return folder / TENSORS
+    if manifest.read_manifest(folder) is None:
+        raise ModelFileError(
+            f"{folder / manifest.MANIFEST} is missing. Copy the whole folder again from where the model was saved."
+        )
+    manifest.verified(folder, ABOUT)
+    return manifest.verified(folder, TENSORS)
+
+
+def _restored(model: Model, tensors: dict[str, Tensor], about: dict[str, Any]) -> Model:
+    """The model with what it has learned."""
+    model.n_clusters_ = about.get("n_clusters") or about["parameters"]["n_clusters"]  # older files: as it was given
     model.n_features_in_ = about["n_features_in"]
     if about["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
@@ -93,21 +120,27 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
 
 def read_about(folder: Path) -> dict[str, Any]:
     """model.json, checked to be ours and not newer than we are."""
+    path = folder / ABOUT
     try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+        with suppress(ModelFileError):  # the format is checked first, `load` checks the digests
+            path = manifest.verified(folder, ABOUT)
+        about = files.read_json(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise ModelFileError(
             f"{folder} holds no saved model ({ABOUT} is not there). Name a folder made by save."
         ) from error
     except (OSError, ValueError) as error:
-        raise ModelFileError(
-            f"{folder / ABOUT} is damaged ({error}). Copy it again from where it was saved."
-        ) from error
+        raise ModelFileError(f"{path} is damaged ({error}). Copy it again from where it was saved.") from error
     if not isinstance(about, dict) or about.get("format") != MODEL_FORMAT:
-        raise ModelFileError(f"{folder / ABOUT} is not a prodsc model. Name a folder made by save.")
-    if about["format_version"] > MODEL_VERSION:
+        raise ModelFileError(f"{path} is not a prodsc model. Name a folder made by save.")
+    version = about.get("format_version")
+    if not isinstance(version, int) or not isinstance(about.get("estimator"), str):
         raise ModelFileError(
-            f"{folder} was saved by prodsc {about['prodsc_version']} in format {about['format_version']}; this is "
+            f"{path} is damaged: it has no format or no method. Copy it again from where it was saved."
+        )
+    if version > MODEL_VERSION:
+        raise ModelFileError(
+            f"{folder} was saved by prodsc {about.get('prodsc_version')} in format {version}; this is "
             f"prodsc {__version__}, which reads up to format {MODEL_VERSION}. Upgrade prodsc."
         )
     return about

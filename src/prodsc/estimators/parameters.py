@@ -154,7 +154,8 @@ PARAMETERS = (
         "scaling",
         SCALINGS,
         "How feature rows are scaled: to unit length, to unit length after subtracting the mean ('centred'), to "
-        "standardised columns, or not at all. Images of bytes are divided by 255 unless it is 'raw'",
+        "standardised columns, by their mean and one scale for all columns ('global'), or not at all. Images of bytes "
+        "are divided by 255 unless it is 'raw'",
     ),
     _count("hidden_size", 1, "Width of the mlp encoder. 'auto': 512, or n_components if that is larger", also="auto"),
     _optional(_count("head_hidden_size", 1, "Width of a hidden layer inside each head"), "no hidden layer"),
@@ -270,12 +271,65 @@ PARAMETERS = (
     # other methods
     _choice("heads", HEADS, "One head for the representation and one for the memberships, or one for both"),
     _count("n_heads", 1, "Heads trained side by side; the one with the lowest loss gives the labels"),
+    _count(
+        "TEMI.n_heads",
+        1,
+        "Heads trained side by side; the one with the lowest loss gives the labels. 'auto': one for 1,000 rows, 5 to "
+        "50",
+        also="auto",
+    ),
+    _count("TEMI.hidden_size", 1, "Width of a head. 'auto': 512 for at least 20,000 rows, else 128", also="auto"),
+    _count(
+        "TEMI.n_components",
+        1,
+        "Dimension before the prototypes. 'auto': 256 for at least 20,000 rows, else 64",
+        also="auto",
+    ),
+    _positive(
+        "TEMI.learning_rate",
+        "Of AdamW. 'auto': 2e-4, or more for fewer steps than published, at most 2e-3",
+        also="auto",
+    ),
+    _count(
+        "CPP.batch_size",
+        2,
+        "Rows in a batch. 'auto': 1024, or for fewer than 20,000 rows 10 for each cluster, 256 to 1024",
+        also="auto",
+    ),
+    _count(
+        "CPP.n_components",
+        1,
+        "Dimension d of the representation. 'auto': 128, or 64 for fewer than 20,000 rows and at most 32 clusters",
+        also="auto",
+    ),
+    _count("EDESC.pretrain_epochs", 0, "Epochs of reconstruction. 'auto': 50, or about 1000 steps", also="auto"),
+    _positive("DSCNet.learning_rate", "Of Adam. 'auto': 1e-4, or 1e-3 with a conv encoder", also="auto"),
     _count("n_neighbors", 1, "Number of nearest neighbours of a row"),
+    *(
+        _count(
+            f"{method}.n_neighbors",
+            1,
+            f"Number of nearest neighbours of a row. 'auto': n / (2 n_clusters), from 5 to {most}",
+            also="auto",
+        )
+        for method, most in (("TEMI", 50), ("SCAN", 20))
+    ),
+    _count("WalkClusterer.batch_size", 2, "Rows in a batch. 'auto': 512, or 8 for each cluster", also="auto"),
+    _count("WalkClusterer.n_neighbors", 1, "Nearest neighbours of a row in one graph; a second one has twice as many"),
+    _count("WalkClusterer.steps", 0, "Steps on the labels, and as many on the information of the walk"),
+    _count("SCAN.batch_size", 2, "Rows in a batch. 'auto': 512, or 10 for each cluster", also="auto"),
     _choice("code_graph", CODE_GRAPHS, "Of EnSC: the n_neighbors nearest codes of each, or (|C| + |C|')/2 itself"),
     _count("k_max", 1, "Largest number of points that express a point"),
     _positive("tolerance", "Residual, relative to the point, at which the pursuit stops"),
     _positive("temperature", "Divides the logits before the softmax; a smaller one gives sharper probabilities"),
-    _fraction("teacher_momentum", "Of the teacher, a moving average of the student"),
+    Parameter(
+        "teacher_momentum",
+        "a number in [0, 1) or 'auto'",
+        lambda v: (_number(v) and 0 <= v < 1) or v == "auto",
+        "Of the teacher, a moving average of the student. 'auto': 0.996 to the power that gives the published change "
+        "in an epoch",
+        type_text="float in [0, 1) or 'auto'",
+    ),
     _share("exponent", "Of s t in the loss of TEMI"),
     _count("warmup_epochs", 0, "First epochs, in which the learning rate rises from 0"),
     _not_negative("entropy_weight", "Weight of the term that asks for clusters of equal size"),

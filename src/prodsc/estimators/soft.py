@@ -93,3 +93,23 @@ def one_of(neighbours: Tensor, batch: np.ndarray, phase: Phase, t: int) -> np.nd
     """For each row of a batch one of its neighbours by chance, as a function of the seed and the step alone."""
     chosen = generator(*phase.batches.seed, t, StepStream.NEIGHBOUR).integers(neighbours.shape[1], size=len(batch))
     return neighbours.numpy()[batch, chosen]
+
+
+def neighbours_within(given: int | str, n_rows: int, k: int, most: int, least: int = 5) -> int:
+    """The number of neighbours of a row: as given, or for "auto" half of a cluster of equal size, within bounds.
+
+    Parameters
+    ----------
+    given : int or "auto"
+    n_rows : int
+    k : int
+        Number of clusters.
+    most : int
+        The published number, for large data.
+    least : int
+
+    Returns
+    -------
+    int
+    """
+    return min(most, max(least, n_rows // (2 * k))) if isinstance(given, str) else given

@@ -4,7 +4,7 @@ import csv
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 
 from prodsc import files
 from prodsc.errors import InputError, OutputError
-from prodsc.export.targets import check_labels
+from prodsc.export.targets import check_labels, without_formula
 from prodsc.extract.inputs import image_names, printable
 from prodsc.sources.door import open_source
 
-INDEX = "index.csv"  # marks a folder that an export made; only such a folder is ever replaced
+INDEX = "index.csv"  # lists the files of an export; only a folder that holds these alone is ever replaced
+COLUMNS = ["file", "row", "id", "cluster"]  # of the index; a column `confidence` may follow
 
 ImageWriter = Callable[[Path], None]  # writes one image to a path that does not exist yet
 
@@ -68,7 +69,7 @@ def folders(
     names, writers, suffixes = _image_writers(images, len(clusters), ids, copy)
     wide, digits = len(str(clusters.max())), max(6, len(str(len(clusters) - 1)))
     with files.atomic_folder(out) as part:
-        lines = [["file", "row", "id", "cluster"] + ([] if confidences is None else ["confidence"])]
+        lines = [COLUMNS + ([] if confidences is None else ["confidence"])]
         for row, (name, cluster) in enumerate(zip(names, clusters, strict=True)):
             folder = f"cluster_{cluster:0{wide}d}"
             (part / folder).mkdir(exist_ok=True)
@@ -76,7 +77,8 @@ def folders(
             file = f"{folder}/{stem}{suffixes[row]}"
             writers[row](part / file)
             lines.append(
-                [file, str(row), name, str(cluster)] + ([] if confidences is None else [f"{confidences[row]:.4f}"])
+                [file, str(row), without_formula(name), str(cluster)]
+                + ([] if confidences is None else [f"{confidences[row]:.4f}"])
             )
         with (part / INDEX).open("w", encoding="utf-8", newline="") as file_:
             csv.writer(file_, lineterminator="\n").writerows(lines)
@@ -101,11 +103,38 @@ def check_folder(out: str | Path, force: bool) -> Path:
         return out
     if not force:
         raise OutputError(f"{out} exists and is not empty. Choose another folder, or give --force (force=True).")
-    foreign = [p.name for p in out.iterdir() if p.name != INDEX and not re.fullmatch(r"cluster_\d+", p.name)]
-    if foreign or not (out / INDEX).is_file():
-        held = f"it holds {printable(sorted(foreign)[0])}" if foreign else f"it has no {INDEX}"
-        raise OutputError(f"{out} was not made by an export ({held}), so it is not replaced. Choose another folder.")
+    ours = _listed_files(out)
+    foreign = sorted(name for name in _files_below(out) if name not in ours)
+    if foreign or not ours:
+        held = (
+            f"{INDEX} does not list {printable(foreign[0])}" if foreign and ours else f"it has no {INDEX} of an export"
+        )
+        raise OutputError(
+            f"{out} was not made by an export alone ({held}), so it is not replaced. Choose another folder."
+        )
     return out
+
+
+def _listed_files(out: Path) -> set[str]:
+    """The files that an earlier export wrote, by its index; none if there is no such index."""
+    try:
+        with (out / INDEX).open(encoding="utf-8", newline="") as file:
+            lines = [*csv.reader(file)]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return set()
+    if not lines or lines[0][:4] != COLUMNS:
+        return set()
+    return {line[0] for line in lines[1:] if line} | {INDEX}
+
+
+def _files_below(out: Path) -> Iterator[str]:
+    """Everything below a folder but the folders of clusters."""
+    for folder, inside, names in os.walk(out):
+        links = [name for name in inside if os.path.islink(os.path.join(folder, name))]
+        here = Path(folder).relative_to(out)
+        if here != Path() and not re.fullmatch(r"cluster_\d+", str(here)):
+            yield here.as_posix()
+        yield from ((here / name).as_posix() for name in (*names, *links))
 
 
 # ---- where the images come from --------------------------------------------------------------------------------------
@@ -148,9 +177,22 @@ def _from_folder(
             f"{root} holds {len(names)} images for {n} rows, and the rows carry no paths to match them by. "
             "Name the folder that the features came from."
         )
+    if copy:
+        _check_links(root, [paths[name] for name in names])
     place: Callable[[Path, Path], Any] = shutil.copyfile if copy else _link
     writers: list[ImageWriter] = [lambda path, name=name: place(paths[name], path) for name in names]  # type: ignore[misc]
     return names, writers, [paths[name].suffix.lower() for name in names]
+
+
+def _check_links(root: Path, paths: Sequence[Path]) -> None:
+    """Raise an InputError if an image is a link to something outside its folder: a copy would publish it."""
+    inside = root.resolve()
+    for path in paths:
+        if not path.resolve().is_relative_to(inside):
+            raise InputError(
+                f"{printable(str(path))} is a link out of {root}, which --copy (copy=True) does not follow. Put the "
+                "file itself there, or leave out --copy to link to it."
+            )
 
 
 def _link(source: Path, path: Path) -> None:

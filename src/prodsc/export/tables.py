@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 
 from prodsc import files
 from prodsc.errors import InputError, reason_of
-from prodsc.export.targets import check_labels, check_target
+from prodsc.export.targets import check_labels, check_target, without_formula
 from prodsc.sources.arrow import pa
 from prodsc.sources.door import open_source
 from prodsc.sources.readers import read_vectors
-from prodsc.sources.tables import BATCH_ROWS, csv_options
+from prodsc.sources.tables import BATCH_ROWS, csv_format
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 DELIMITED_SUFFIXES = (".csv", ".tsv")
@@ -35,8 +35,9 @@ def table(
 ) -> Path:
     """Write the rows of a source with their clusters, in their order.
 
-    A table keeps its columns, and text stays as it was written. An array becomes the columns `row` (and `id`, where the
-    file names its rows), its other vectors such as y, the cluster, and its features: one column each in text, in
+    A table keeps its columns, and text stays as it was written. Only in CSV, text that a spreadsheet would run as a
+    formula gets an apostrophe before it. An array becomes the columns `row` (and `id`, where the file names its rows),
+    its other vectors such as y, the cluster, and its features: one column each in text, in
     Parquet one column X of vectors.
 
     Parameters
@@ -85,6 +86,23 @@ def table(
                 f"{_name(source)} has {held} rows for {len(clusters)} labels; give the rows that were fitted."
             )
     return path
+
+
+def input_columns(source: Any, features: bool = True) -> pa.Table:
+    """All rows of a source as `table` writes them to Parquet, without the cluster.
+
+    Parameters
+    ----------
+    source : path, name of a data set, array or data frame
+        The rows.
+    features : bool, default=True
+        Keep the features of an array.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    return pa.concat_tables([chunk for chunk, _ in _chunks(source, features, as_text=False)])
 
 
 def _joined(chunk: pa.Table, first: int, clusters: np.ndarray, confidences: np.ndarray | None) -> pa.Table:
@@ -148,13 +166,14 @@ def _parquet(file: pa.parquet.ParquetFile) -> Chunks:
 
 def _csv(path: Path, as_text: bool) -> pa.Table:
     """Text as it is in the file; for Parquet numbers, except that identifiers such as 007 stay text."""
-    how, parse, _ = csv_options(path)
+    form = csv_format(path)
+    how, parse = form.read, form.parse
     names = pa.csv.read_csv(path, how, parse).column_names
     text = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
     written = pa.csv.read_csv(path, how, parse, text)
     if as_text:
         return written
-    typed = pa.csv.read_csv(path, how, parse)
+    typed = pa.csv.read_csv(path, how, parse, pa.csv.ConvertOptions(decimal_point=form.decimal_point))
     for i, column in enumerate(typed.columns):
         if (
             pa.types.is_integer(column.type)
@@ -207,7 +226,7 @@ class _Writer:
             self.parquet.write_table(table.cast(self.parquet.schema))
             return
         if not self.file.tell():
-            self.lines.writerow(table.column_names)
+            self.lines.writerow(map(without_formula, table.column_names))
         columns = [_text(table.column(i)) for i in range(table.num_columns)]
         self.lines.writerows(zip(*columns, strict=True))
 
@@ -224,4 +243,6 @@ def _text(column: pa.ChunkedArray) -> list[Any]:
             return column.to_numpy().astype(str).tolist() if not column.null_count else values
     if pa.types.is_nested(column.type):
         return [json.dumps(value, default=str) for value in values]
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return [value if value is None else without_formula(value) for value in values]
     return values

@@ -1,12 +1,31 @@
 """Checks of what an export writes and of the labels it is given, before anything is computed."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from prodsc import files
 from prodsc.errors import InputError, OutputError
+
+FORMULA = re.compile(r"[=@\t\r].*|[+-](?!(\d[\d.,]*([eE][+-]?\d+)?|[.,]\d+([eE][+-]?\d+)?|inf|nan)$).+", re.DOTALL)
+
+
+def without_formula(cell: str) -> str:
+    """Text for a cell of CSV that no spreadsheet takes for a formula: one that would be gets an apostrophe before it.
+
+    Parameters
+    ----------
+    cell : str
+        The text; numbers such as -1.5 stay as they are.
+
+    Returns
+    -------
+    str
+    """
+    return f"'{cell}" if FORMULA.fullmatch(cell) else cell
 
 
 def check_target(path: str | Path, suffixes: Sequence[str], force: bool, sources: Sequence[object] = ()) -> Path:
@@ -38,15 +57,11 @@ def check_target(path: str | Path, suffixes: Sequence[str], force: bool, sources
     if path.is_dir():
         raise OutputError(f"{path} is a folder. Name a file.")
     if path.exists() or path.is_symlink():
-        if any(isinstance(source, (str, Path)) and _same(path, Path(source)) for source in sources):
+        if files.is_one_of(path, sources):
             raise OutputError(f"{path} is what is read. Choose another name; an input is never replaced.")
         if not force:
             raise OutputError(f"{path} exists. Choose another name, or give --force (force=True) to replace it.")
     return path
-
-
-def _same(path: Path, source: Path) -> bool:
-    return source.exists() and path.exists() and path.samefile(source)
 
 
 def check_labels(labels: ArrayLike, confidence: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:

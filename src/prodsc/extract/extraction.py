@@ -127,7 +127,7 @@ def extract(
         raise ParameterError(f"batch_size={batch_size} and workers={workers} must be at least 1.")
     if isinstance(encoder, str):
         find_loader(encoder)  # find a misspelt name before a large folder is searched
-    target = None if out is None else _checked_out(Path(out).expanduser(), overwrite)
+    target = None if out is None else _checked_out(Path(out).expanduser(), overwrite, [source, checkpoint])
     items = open_items(source, column=column, labels_from_folders=labels_from_folders)
 
     def batches(start: int) -> Iterator[Batch]:
@@ -147,11 +147,13 @@ def extract(
     return _into_file(target, items, about, batches, progress, restart)
 
 
-def _checked_out(out: Path, overwrite: bool) -> Path:
+def _checked_out(out: Path, overwrite: bool, inputs: list[object]) -> Path:
     if out.suffix not in OUT_SUFFIXES:
         raise OutputError(f"{out} must end in one of {', '.join(OUT_SUFFIXES)}; choose another name.")
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
+    if files.is_one_of(out, inputs):
+        raise OutputError(f"{out} is an input of this command and is never replaced. Choose another -o.")
     return out
 
 

@@ -20,6 +20,8 @@ from prodsc.sources.arrays import listed
 from prodsc.sources.arrow import pa
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
+from prodsc.sources.formats import existing
+from prodsc.sources.limits import check_size
 
 ItemKind = Literal["images", "texts"]
 ItemSource = str | os.PathLike[str] | np.ndarray | Sequence[str]
@@ -94,8 +96,7 @@ def open_items(source: ItemSource, *, column: str | None = None, labels_from_fol
     if folder:
         return image_folder(path, labels_from_folders)
     if path.suffix.lower() in TEXT_SUFFIXES:
-        if not path.is_file():
-            raise InputError(f"{path} does not exist; check the path.")
+        existing(path)
         return texts(text_column(path, column) if table else text_lines(path), str(path))
     opened = open_source(source)
     return image_array(opened.X, opened.location if opened.info is None else f"the data set {opened.name}", opened.y)
@@ -156,6 +157,8 @@ def _folder_labels(names: list[str], root: Path) -> tuple[list[str], np.ndarray]
 
 def _open_image(path: Path) -> Any:
     Image = require("PIL.Image", extra="features", caller="prodsc extract")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{printable(str(path))} is a pipe, socket or device, not an image; remove it.")
     try:
         with Image.open(path) as image:
             image.load()
@@ -218,26 +221,41 @@ def text_lines(path: Path) -> list[str]:
 def text_column(path: Path, column: str | None) -> list[str]:
     """Read one column of a table with a header: the named one, or the only column of text."""
     try:
-        table = pa.parquet.read_table(path) if path.suffix.lower() == ".parquet" else _read_csv(path, column)
-    except (pa.ArrowException, OSError) as error:
+        return _text_column(path, column)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise InputError(
             f"{path} cannot be read as {path.suffix.lower()} ({reason_of(error)}); write it again."
         ) from error
+
+
+def _text_column(path: Path, column: str | None) -> list[str]:
+    table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path, column)
     textual = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     if column is None and len(textual) != 1:
         raise InputError(
             f"{path} has {len(textual)} columns of text ({listed(textual) or 'none'}); say which with --column NAME."
         )
     name = textual[0] if column is None else column
-    if name not in textual:
+    if textual.count(name) != 1:
         raise InputError(
-            f"{path} has no column of text '{name}' (it has {listed(textual) or 'none'})"
-            f"{did_you_mean(name, textual) or '; name one of its columns.'}"
+            f"{path} has {textual.count(name) or 'no'} {'columns' if name in textual else 'column'} of text '{name}' "
+            f"(it has {listed(textual) or 'none'}){did_you_mean(name, textual) or '; name one of its columns.'}"
         )
     return table.column(name).to_pylist()
 
 
+def _read_parquet(path: Path) -> pa.Table:
+    """The columns of text. Sizes are those that the file declares."""
+    with pa.parquet.ParquetFile(path) as file:
+        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
+        check_size(sum(group.total_byte_size for group in groups), path, "its table")
+        return file.read()
+
+
 def _read_csv(path: Path, column: str | None) -> pa.Table:
+    check_size(4 * path.stat().st_size, path, "its table")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     return pa.csv.read_csv(
         path,

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -11,8 +11,9 @@ from prodsc import files
 from prodsc.bench.summary import MethodSummary, summarise, to_csv, to_markdown
 from prodsc.bench.trials import Limits, Outcome, TrialCallback, ignore, run_trials
 from prodsc.errors import ParameterError, did_you_mean, require
-from prodsc.paper.plans import EXPERIMENT_BY_NAME, Experiment, ExperimentPlan, make_plan
+from prodsc.paper.plans import EXPERIMENT_BY_NAME, RECIPE_OF_FILES, Experiment, ExperimentPlan, make_plan
 from prodsc.paper.published import PublishedNumber, published, tables
+from prodsc.registry import departures_of
 from prodsc.sources.named import dataset_info, find_files, missing_error
 
 CSV_COLUMNS = ("data", "method", "metric", "ours", "std", "runs", "published", "published std", "difference", "note")
@@ -97,12 +98,21 @@ class Reproduction:
 
     def remarks(self) -> dict[str, list[str]]:
         """What a reader of the numbers must know, by heading; headings without remarks are left out."""
+        methods = dict.fromkeys(trial.method for trial in self.plan.trials)
         remarks = {
             "Failed or not run": [f"{o.trial.key}: {o.reason}" for o in self.outcomes if not o.finished],
             "Missing data": list(self.plan.missing.values()),
-            "Known departures from the paper": list(self.plan.experiment.departures),
+            "Known departures from the paper": [*self.plan.experiment.departures, *self._recipes_of_files()],
+            "Departures of the baselines from their authors' settings": [
+                f"{name}: {text}" for name, text in departures_of(methods).items()
+            ],
         }
         return {heading: lines for heading, lines in remarks.items() if lines}
+
+    def _recipes_of_files(self) -> list[str]:
+        """A line for each file: it has no recipe of its own."""
+        own = dict.fromkeys(trial.dataset for trial in self.plan.trials if dataset_info(trial.dataset) is None)
+        return [f"{Path(name).name}: PRO-DSC with the recipe '{RECIPE_OF_FILES}', the nearest one" for name in own]
 
     def text(self) -> str:
         """The result as Markdown."""
@@ -194,7 +204,8 @@ def run_plan(
     folder = DEFAULT_FOLDER / planned.experiment.name if out is None else Path(out)
     trials = (DEFAULT_FOLDER if out is None else folder) / "trials"  # several figures show the same fits
     budget = None if budget_minutes is None else 60 * budget_minutes
-    outcomes = run_trials(planned.trials, trials, limits=limits, budget_seconds=budget, on_trial=on_trial)
+    limited = [replace(trial, limits=limits or Limits()) for trial in planned.trials]
+    outcomes = run_trials(limited, trials, budget_seconds=budget, on_trial=on_trial)
     result = Reproduction(planned, outcomes, folder)
     write(result)
     return result

@@ -147,7 +147,7 @@ class PRODSC(LabellerInterface):
         self
         """
         constraints = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
-        return self._fit_copy(X, callbacks, checkpoint, **constraints)
+        return self._fit_copy(X, y, callbacks, checkpoint, **constraints)
 
     def check(self, X: RowsInput, *, known_labels: Any = None, must_link: Any = None, cannot_link: Any = None) -> None:
         """Raise what `fit` would raise or warn about for these parameters and rows, without training.

@@ -1,6 +1,5 @@
 """The number of clusters of any input, from a sample of its rows as a fit sees them."""
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,7 +9,7 @@ from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.progress import ProgressFunction
 from prodsc.random import sorted_subset
 from prodsc.sources.checks import check_values
-from prodsc.sources.rows import RowReader, as_array, check_shape
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_scale
 from prodsc.sources.source import RowsInput
 
 
@@ -51,8 +50,7 @@ def estimate_k(
     array = as_array(X)
     check_shape(array, array.ndim > 2)
     summary = check_values(array, columns=True)
-    spread = np.where(summary.std > 0, summary.std, 1.0)
-    rows = RowReader(array, scaling, torch.from_numpy(summary.mean).float(), torch.from_numpy(spread).float())  # type: ignore[arg-type]
+    rows = RowReader(array, scaling, *column_scale(summary))  # type: ignore[arg-type]
     return k_of_rows(rows, at_least, at_most, random_state, watch)
 
 

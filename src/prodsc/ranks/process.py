@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -95,14 +96,15 @@ def claim_error_report() -> bool:
 
 @contextmanager
 def wrap_distributed_errors() -> Iterator[None]:
-    """Turn torch's long message about a lost rank into a RankError of one sentence."""
+    """Turn torch's long message about a lost rank into a RankError of one sentence, which says when it was lost."""
+    start = time.monotonic()
     try:
         yield
     except RuntimeError as error:
-        raise RankError(
-            f"another process of this run was lost or did not answer for {TIMEOUT_SECONDS:.0f} s, so rank {rank()} of "
-            f"{size()} stops too."
-        ) from error
+        waited = time.monotonic() - start
+        at = time.strftime("%H:%M:%S")
+        lost = f"did not answer for {waited:.0f} s" if waited >= TIMEOUT_SECONDS else f"ended at {at}"
+        raise RankError(f"another process of this run {lost}, so rank {rank()} of {size()} stops too.") from error
 
 
 def _dist() -> Any:

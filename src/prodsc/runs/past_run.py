@@ -10,8 +10,9 @@ import numpy as np
 
 from prodsc import files
 from prodsc.errors import InputError, ModelFileError
+from prodsc.manifest import verified
 from prodsc.registry import load
-from prodsc.runs.run import LABELS, REQUEST, RESULT, FitRequest, rows_of
+from prodsc.runs.run import LABELS, REQUEST, RESULT, FitRequest, is_finished, rows_of
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.source import Source
 
@@ -77,14 +78,14 @@ def open_run(folder: str | Path, data: str | Path | None = None) -> PastRun:
         If the folder holds no finished run, or a damaged one.
     """
     folder = Path(folder)
-    if not (folder / RESULT).is_file():
+    if not is_finished(folder):
         unfinished = (folder / REQUEST).is_file()
         way = f"Finish it: prodsc fit --resume {folder}" if unfinished else "Name a folder that `prodsc fit` wrote"
         raise ModelFileError(f"{folder} holds no finished run ({RESULT} is not there). {way}.")
     try:
-        request = FitRequest.from_json(files.read_json(folder / REQUEST), folder)
-        result = files.read_json(folder / RESULT)
-        labels, confidence = _labels(folder / LABELS)
+        request = FitRequest.from_json(files.read_json(verified(folder, REQUEST)), folder)
+        result = files.read_json(verified(folder, RESULT))
+        labels, confidence = _labels(verified(folder, LABELS))
         if not isinstance(result["data"]["fingerprint"], str):
             raise TypeError("the fingerprint of the data is not text")
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from prodsc.errors import RecipeError, did_you_mean
+from prodsc.errors import RecipeError, did_you_mean, reason_of
 from prodsc.estimators.parameters import check_parameters, current_names, parameters_of
 from prodsc.pro_dsc.estimator import PRODSC
 
@@ -49,8 +49,8 @@ def load_recipe(name: str) -> Recipe:
 def parse(name: str, text: str, origin: str) -> Recipe:
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{origin}: not valid TOML ({error}).") from error
+    except (ValueError, RecursionError) as error:  # such as a date of the 40th of May, or a thousand brackets
+        raise RecipeError(f"{origin}: not valid TOML ({reason_of(error)}).") from error
     about, parameters = content.pop("about", {}), content.pop("parameters", {})
     if content:
         key = next(iter(content))
@@ -58,7 +58,13 @@ def parse(name: str, text: str, origin: str) -> Recipe:
             f"{origin}: unknown section or key '{key}' at the top{did_you_mean(key, ['about', 'parameters'])} "
             "Put parameters under [parameters]."
         )
+    for section, held in (("about", about), ("parameters", parameters)):
+        if not isinstance(held, dict):
+            raise RecipeError(f"{origin}: '{section}' must be a section with keys, not {held!r}; write [{section}].")
     _known(about, ABOUT_KEYS, origin)
+    ours = about.get("ours", [])
+    if not isinstance(ours, list) or any(not isinstance(value, str) for key, value in about.items() if key != "ours"):
+        raise RecipeError(f"{origin}: the keys of [about] must be text, and 'ours' a list of names.")
     parameters = current_names(parameters, origin)
     _known(parameters, tuple(p.name for p in parameters_of(PRODSC)), origin)
     check_parameters(PRODSC, parameters, origin, RecipeError)
@@ -68,7 +74,7 @@ def parse(name: str, text: str, origin: str) -> Recipe:
         about.get("data", ""),
         about.get("source", ""),
         parameters,
-        tuple(about.get("ours", ())),
+        tuple(ours),
         about.get("notes", ""),
         origin,
     )

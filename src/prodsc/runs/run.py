@@ -1,8 +1,12 @@
 """One run: fit a file, write a folder of results. An interrupted run continues from its last checkpoint."""
 
+import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,15 +14,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from prodsc import files, ranks
+from prodsc import files, manifest, ranks
 from prodsc.core.metrics import scores
-from prodsc.errors import Interrupted, MissingExtraError, ModelFileError, OutputError, RankError
+from prodsc.errors import (
+    InputError,
+    Interrupted,
+    MissingExtraError,
+    ModelFileError,
+    OutputError,
+    RankError,
+    reason_of,
+)
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.progress import ProgressFunction
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
-from prodsc.sources.readers import read_labels, read_pairs
+from prodsc.sources.readers import read_array, read_labels, read_pairs
 from prodsc.sources.rows import as_array
 from prodsc.sources.source import Source
 from prodsc.system import machine, peak_memory_mb, versions
@@ -26,7 +38,19 @@ from prodsc.training import Callback
 
 REQUEST, CHECKPOINT, RESULT = "run.json", "checkpoint.safetensors", "result.json"
 LABELS, HISTORY, PAGE = "labels.csv", "history.csv", "report.html"
-ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, TENSORS, ABOUT)
+ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, TENSORS, ABOUT, manifest.MANIFEST)
+DATA = "rows"  # the key of their fingerprint among the digests of a request
+
+
+@dataclass(frozen=True)
+class NoteRules:
+    """When the summary of a run says that its clusters are doubtful."""
+
+    largest_share: float = 0.99  # of the rows in one cluster
+    mean_confidence: float = 0.7  # of all rows: one group cut into three has .45 to .68, clear clusters have 1
+
+
+NOTE_RULES = NoteRules()
 
 
 @dataclass(frozen=True)
@@ -42,6 +66,7 @@ class FitRequest:
     known_labels: str | None = None  # labels of a few rows: an array or column of the file, or another file
     must_link: str | None = None  # files of pairs
     cannot_link: str | None = None
+    inputs: dict[str, str] = field(default_factory=dict)  # digests of what is read; version 0.1 has none
 
     def known(self, source: Source) -> dict[str, Any]:
         """The constraints on the rows of `source` that are given to `fit`."""
@@ -52,40 +77,129 @@ class FitRequest:
     @classmethod
     def read(cls, folder: Path) -> Self:
         """The request of an interrupted run."""
-        if (folder / RESULT).exists():
+        if is_finished(folder):
+            with suppress(OSError):  # a kill at the very end may have left its last steps to do
+                manifest.recover(folder)
+                (folder / CHECKPOINT).unlink(missing_ok=True)
             raise OutputError(f"{folder} holds a finished run; there is nothing to resume.")
         try:
-            content = files.read_json(folder / REQUEST)
-        except FileNotFoundError as error:
+            return cls.from_json(files.read_json(manifest.verified(folder, REQUEST)), folder)
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise ModelFileError(f"{folder} holds no run to resume ({REQUEST} is not there).") from error
-        except ValueError as error:
-            raise ModelFileError(f"{folder / REQUEST} is damaged ({error}). Start again with a new --out.") from error
-        return cls.from_json(content, folder)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelFileError(
+                f"{folder / REQUEST} is damaged ({reason_of(error)}). Start again with a new --out."
+            ) from error
 
     @classmethod
     def from_json(cls, content: dict[str, Any], folder: Path) -> Self:
         """The request in the content of run.json."""
-        return cls(**(content | {"file": Path(content["file"]), "out": folder}))
+        request = cls(**(content | {"file": Path(content["file"]), "out": folder}))
+        if not isinstance(request.parameters, dict) or not isinstance(request.inputs, dict):
+            raise TypeError("its parameters or inputs are no mapping")
+        return request
 
     def prepare(self, overwrite: bool) -> None:
         """Raise OutputError when the folder must not be written; nothing is written yet."""
         if self.out.exists() and not self.out.is_dir():
             raise OutputError(f"--out {self.out} is a file. Name a folder that does not exist yet.")
-        if self.out.is_dir() and any(self.out.iterdir()) and not overwrite:
-            stopped = (self.out / REQUEST).exists() and not (self.out / RESULT).exists()
+        if not self.out.is_dir() or not any(self.out.iterdir()):
+            return
+        if not overwrite:
+            stopped = (self.out / REQUEST).exists() and not is_finished(self.out)
             hint = f"continue with: prodsc fit --resume {self.out}" if stopped else "or give --overwrite"
             raise OutputError(f"--out {self.out} exists and is not empty. Choose another folder, {hint}.")
+        ours = files_of_run(self.out)
+        inputs = [self.file, self.labels, self.known_labels, self.must_link, self.cannot_link]
+        for name in (*ALL_FILES, *sorted(ours)):
+            path = self.out / name
+            if not os.path.lexists(path):
+                continue
+            if name not in ours:
+                raise OutputError(
+                    f"{path} was not written by a run of prodsc ({manifest.MANIFEST} does not list it), so --overwrite "
+                    "does not replace it. Choose another --out."
+                )
+            if files.is_one_of(path, inputs):
+                raise OutputError(f"{path} is an input of this command and is never replaced. Choose another --out.")
+
+    def resolved(self, source: Source) -> Self:
+        """The request with absolute paths and the digests of its inputs."""
+        paths: dict[str, Any] = {name: _absolute(getattr(self, name), source) for name in ("labels", "known_labels")}
+        for name in ("must_link", "cannot_link"):
+            path = getattr(self, name)
+            paths[name] = path and str(Path(os.path.expanduser(path)).resolve())
+        request = replace(self, **paths)
+        return replace(request, inputs=request.digests(source))
+
+    def digests(self, source: Source) -> dict[str, str]:
+        """What must not change until the run is finished: the rows, and the files of constraints."""
+        named = (self.known_labels, self.must_link, self.cannot_link)
+        return {DATA: fingerprint(source.X)} | {
+            path: files.sha256(Path(path)) for path in named if path is not None and os.path.isfile(path)
+        }
+
+    def check_inputs(self, source: Source) -> None:
+        """Raise an InputError if an input has changed since the run was started."""
+        now = self.digests(source)
+        for name, digest in self.inputs.items():
+            if now.get(name) != digest:
+                what = self.file if name == DATA else name
+                raise InputError(
+                    f"{what} holds other data than when the run in {self.out} was started. Put the file back as it "
+                    "was, or start anew with --overwrite."
+                )
 
     def start(self) -> None:
-        """Make the folder and remove the results of an earlier run."""
+        """Make the folder, write run.json and remove the results of an earlier run."""
+        before = files_of_run(self.out)
         try:
-            self.out.mkdir(parents=True, exist_ok=True)
-            for name in ALL_FILES:
-                (self.out / name).unlink(missing_ok=True)
-        except OSError as error:
+            (self.out / CHECKPOINT).unlink(missing_ok=True)
+        except NotADirectoryError as error:
             raise files.unwritable(self.out, error) from error
         content = asdict(self) | {"file": str(self.file), "out": str(self.out)}
-        files.write_json(self.out / REQUEST, content)
+        with manifest.replaced(self.out, removing=before - {CHECKPOINT}) as path_of:
+            files.write_json(path_of(REQUEST), content)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds a finished run."""
+    listed = manifest.read_manifest(folder)
+    return (folder / RESULT).is_file() if listed is None else RESULT in listed.digests
+
+
+def files_of_run(folder: Path) -> set[str]:
+    """Names of the files in a folder that runs of prodsc wrote.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run, or any other.
+
+    Returns
+    -------
+    set of str
+        Those of its manifest. A run of version 0.1 has none: its files are known by their names.
+    """
+    listed = manifest.read_manifest(folder)
+    if listed is not None:
+        return listed.ours | ({CHECKPOINT} if REQUEST in listed.digests else set())
+    try:
+        FitRequest.from_json(files.read_json(folder / REQUEST), folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    return set(ALL_FILES)
+
+
+def _absolute(labels: str | None, source: Source) -> str | None:
+    """A path of labels as an absolute one; the name of an array or column of the input stays."""
+    path = None if labels is None else Path(os.path.expanduser(labels))
+    if path is None or not path.is_file():
+        return labels
+    with suppress(InputError):
+        if source.path is not None and read_array(source.path, str(labels)) is not None:
+            return labels
+    return str(path.resolve())
 
 
 @dataclass(frozen=True)
@@ -109,12 +223,17 @@ class FitResult:
         lines += [f"note: {note}" for note in self.notes]
         page = f" and {self.report_seconds:.1f} s for the page" if self.report_seconds else ""
         lines.append(f"{self.seconds:.1f} s{page}, peak memory {self.peak_memory_mb:.0f} MB")
-        lines.append(f"results in {self.out}: {LABELS}, {PAGE}, {RESULT}, {HISTORY}, {TENSORS}")
+        written = [name for name in (LABELS, PAGE, RESULT, HISTORY, TENSORS) if (self.out / name).exists()]
+        lines.append(f"results in {self.out}: {', '.join(written)}")
         return "\n".join(lines)
 
 
 def run(
-    request: FitRequest, callbacks: Sequence[Callback] = (), progress: ProgressFunction | None = None
+    request: FitRequest,
+    callbacks: Sequence[Callback] = (),
+    progress: ProgressFunction | None = None,
+    *,
+    resume: bool = False,
 ) -> FitResult | None:
     """Fit and write the folder of results.
 
@@ -123,11 +242,14 @@ def run(
     Parameters
     ----------
     request : FitRequest
-        What to fit; its folder may hold the checkpoint of an interrupted run.
+        What to fit.
     callbacks : sequence of Callback, optional
         For the training loop.
     progress : ProgressFunction, optional
         Called while the file is converted.
+    resume : bool, default=False
+        Whether to continue the interrupted run that the request was read from. Otherwise files of an earlier run in
+        the folder are removed.
 
     Returns
     -------
@@ -145,20 +267,46 @@ def run(
     model = PRODSC.from_flat(**request.parameters)
     known = request.known(data)
     model.check(data, **known)  # before anything is written
-    if ranks.first() and (not (request.out / REQUEST).exists() or (request.out / RESULT).exists()):
-        request.start()
+    if resume:
+        request.check_inputs(data)
+    else:
+        request = request.resolved(data)
+    if ranks.first():
+        if resume:
+            manifest.recover(request.out)
+            files.remove_orphans(request.out, *ALL_FILES)
+        else:
+            request.start()
     ranks.wait()
     try:
-        model.fit(data, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
-        if not ranks.first():
-            return None
-        result = write_results(request, data, model, start)
+        with _stopped_by_sigterm():
+            model.fit(data, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
+            if not ranks.first():
+                return None
+            result = write_results(request, data, model, start)
     except KeyboardInterrupt as stop:
         raise Interrupted(f"{stop or 'stopped'}; continue with: prodsc fit --resume {request.out}") from None
     except RankError as lost:
         raise RankError(f"{lost} Continue with the last checkpoint: prodsc fit --resume {request.out}") from lost
     (request.out / CHECKPOINT).unlink(missing_ok=True)
     return result
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Within this context SIGTERM has the effect of Ctrl-C. On several ranks it has its own meaning."""
+    if ranks.size() > 1 or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt("stopped by SIGTERM")
+
+    handler = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def rows_of(request: FitRequest, progress: ProgressFunction | None = None) -> Source:
@@ -169,11 +317,12 @@ def rows_of(request: FitRequest, progress: ProgressFunction | None = None) -> So
 
 def write_results(request: FitRequest, data: Source, model: PRODSC, start: float) -> FitResult:
     """Write labels, model, history, page and result.json; `start` is when the run began."""
-    write_labels(request.out / LABELS, [(model.labels_, model.confidence_, model.outlier_score_)])
+    with manifest.replaced(request.out) as path_of:
+        write_labels(path_of(LABELS), [(model.labels_, model.confidence_, model.outlier_score_)])
+        files.write_text(path_of(HISTORY), history_csv(model.history_))
     model.save(request.out)
-    files.write_text(request.out / HISTORY, history_csv(model.history_))
     known_scores = scores(data.y, model.labels_) if data.y is not None else None
-    notes = []
+    notes = size_notes(model.labels_, model.confidence_)
     if model.n_constant_features_:
         notes.append(
             f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and carry no information."
@@ -189,13 +338,56 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
         notes,
     )
     content = result_content(request, data, model, result)
+    if problem := _try_report(request, data, model, content):
+        warnings.warn(problem, stacklevel=2)
+        content["notes"] = [*notes, problem]
+    result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
+    with manifest.replaced(request.out) as path_of:
+        files.write_json(path_of(RESULT), content | {"report_seconds": round(result.report_seconds, 3)})
+    return result
+
+
+def _try_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any]) -> str:
+    """Write the page; whatever prevents it is returned as a sentence, for the fit is worth keeping without it."""
     try:
         write_report(request, data, model, content)
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(f"{stop or 'stopped'} while {PAGE} was made; {LABELS} and the model are kept") from None
     except MissingExtraError as missing:
-        warnings.warn(f"{PAGE} is not written: {missing}", stacklevel=2)
-    result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
-    files.write_json(request.out / RESULT, content | {"report_seconds": round(result.report_seconds, 3)})
-    return result
+        return f"{PAGE} is not written: {missing}"
+    except Exception as error:
+        return f"{PAGE} is not written ({reason_of(error)}). Make it later with: prodsc report {request.out}"
+    return ""
+
+
+def size_notes(labels: np.ndarray, confidence: np.ndarray, rules: NoteRules = NOTE_RULES) -> list[str]:
+    """What to tell of a partition that may not be one of the data.
+
+    Parameters
+    ----------
+    labels, confidence : ndarray of shape (n,)
+        The cluster of each row and the confidence of it.
+    rules : NoteRules
+        When to say something.
+
+    Returns
+    -------
+    list of str
+    """
+    largest = np.bincount(labels).max() / len(labels)
+    mean = float(np.mean(confidence))
+    notes = []
+    if largest >= rules.largest_share:
+        notes.append(
+            f"one cluster holds {100 * largest:.1f} % of the rows; the others may be outliers rather than clusters. "
+            "Look at their rows on the page."
+        )
+    if mean < rules.mean_confidence:
+        notes.append(
+            f"the labels have a mean confidence of {100 * mean:.0f} %: clusters overlap, or one large group was cut to "
+            "give as many clusters as were asked for. Compare with `prodsc k FILE`."
+        )
+    return notes
 
 
 def result_content(request: FitRequest, data: Source, model: PRODSC, result: FitResult) -> dict[str, Any]:
@@ -241,8 +433,12 @@ def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict
         "clusters": str(model.n_clusters_),
     }
     title = f"Clusters of {request.file.name}"
-    names: dict[str, Any] = {"columns": data.columns, "classes": data.class_names}
-    write_fit_page(request.out / PAGE, title, model, data.X, facts=facts, y=data.y, made=content, **names, **more)
+    more |= {"facts": facts, "y": data.y, "made": content, "columns": data.columns, "classes": data.class_names}
+    if manifest.read_manifest(request.out) is None:  # a run of version 0.1
+        write_fit_page(request.out / PAGE, title, model, data.X, **more)
+        return
+    with manifest.replaced(request.out) as path_of:
+        write_fit_page(path_of(PAGE), title, model, data.X, **more)
 
 
 def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]]) -> None:

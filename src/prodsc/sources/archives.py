@@ -9,7 +9,6 @@ import math
 import tarfile
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +17,11 @@ from typing import IO
 import numpy as np
 
 from prodsc.errors import InputError, reason_of
+from prodsc.sources.limits import LIMITS
 
 TRAIN, TEST = 0, 1
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then red, green and blue
+CIFAR_BATCH = 10_000 * CIFAR_RECORD  # each of the six files
 
 
 def idx_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
@@ -32,12 +33,14 @@ def idx_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
 def _idx(path: Path) -> np.ndarray:
     """Two zero bytes, the type (8: unsigned byte), the number of axes, their lengths (big-endian int32), the values."""
     with _readable(path), gzip.open(path) as file:
-        content = file.read()
-    head = 4 + 4 * (content[3] if len(content) > 3 else 0)
-    shape = [int.from_bytes(content[i : i + 4], "big") for i in range(4, head, 4)]
-    if content[:3] != b"\0\0\x08" or len(content) != head + math.prod(shape):
+        start = file.read(4)
+        lengths = file.read(4 * start[3]) if start[:3] == b"\0\0\x08" and len(start) == 4 else b""
+        shape = [int.from_bytes(lengths[i : i + 4], "big") for i in range(0, len(lengths), 4)]
+        whole = math.prod(shape or [0]) > 0 and len(lengths) == 4 * start[3]
+        content = file.read(_within_limits(math.prod(shape), path) + 1) if whole else b""
+    if not whole or len(content) != math.prod(shape):
         raise InputError(f"{path} is not an IDX file of bytes, or is cut short; download it again.")
-    return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
+    return np.frombuffer(content, np.uint8).reshape(shape)
 
 
 def cifar10_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
@@ -59,15 +62,15 @@ def _cifar_batches(path: Path, names: Sequence[str]) -> list[tuple[np.ndarray, n
     """Images and labels of the named members, found in one pass; nothing is unpacked to disk."""
     with _readable(path), tarfile.open(path) as archive:
         content = {
-            Path(member.name).name: file.read()
-            for member in archive
-            if Path(member.name).name in names and (file := archive.extractfile(member)) is not None
+            Path(member.name).name: file.read(CIFAR_BATCH + 1)
+            for member in archive  # a link is no batch, and may point to itself
+            if Path(member.name).name in names and member.isreg() and (file := archive.extractfile(member)) is not None
         }
     return [_cifar_records(content.get(name, b""), path, name) for name in names]
 
 
 def _cifar_records(content: bytes, path: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    if not content or len(content) % CIFAR_RECORD:
+    if not content or len(content) % CIFAR_RECORD or len(content) > CIFAR_BATCH:
         raise InputError(
             f"{path} is not CIFAR-10's binary version: {name} has {len(content)} bytes, no multiple of {CIFAR_RECORD}; "
             "download cifar-10-binary.tar.gz again."
@@ -81,7 +84,9 @@ def uci_har(paths: Sequence[Path]) -> dict[str, np.ndarray]:
     parts = []
     with _readable(paths[0]), zipfile.ZipFile(paths[0]) as outer:
         inner = [name for name in outer.namelist() if name.endswith("UCI HAR Dataset.zip") and "__MACOSX" not in name]
+        _within_limits(sum(info.file_size for info in outer.infolist()), paths[0])
         archive = zipfile.ZipFile(io.BytesIO(outer.read(inner[0]))) if inner else outer
+        _within_limits(sum(info.file_size for info in archive.infolist()), paths[0])
         for part in ("train", "test"):
             names = [f"UCI HAR Dataset/{part}/{what}_{part}.txt" for what in "Xy"]
             missing = [name for name in names if name not in archive.namelist()]
@@ -114,13 +119,19 @@ def _joined(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> dict[str, np.nd
     return {"X": np.concatenate(X), "y": np.concatenate(y).astype(np.int16), "split": split.astype(np.int8)}
 
 
+def _within_limits(n_bytes: int, path: Path) -> int:
+    if n_bytes > LIMITS.largest(path):
+        raise ValueError(f"it declares {n_bytes:,} bytes, more than {LIMITS.ratio} times its size")
+    return n_bytes
+
+
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Any error that a damaged archive causes becomes an InputError of one sentence."""
     try:
         yield
-    except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # damaged archives raise many kinds of errors
         reason = reason_of(error)
         raise InputError(f"{path} cannot be read ({reason}); it is damaged or incomplete: get it again.") from error

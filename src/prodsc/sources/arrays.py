@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prodsc.errors import InputError
+from prodsc.errors import InputError, NotNumbersError, reason_of
 from prodsc.sources.stored import StoredRows, on_disk
 
 FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
@@ -42,8 +42,7 @@ def array_of(X: Any, *, what: str = "X") -> Any:
         raise InputError(
             f"{what} is a sparse matrix; prodsc takes dense rows. Use {what}.toarray() or reduce it first."
         )
-    stored = isinstance(X, StoredRows)
-    array = X if stored else X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
+    array: Any = X if isinstance(X, StoredRows) else _in_memory_array(X, what)
     if array.dtype.kind in "OUS":
         array = _numbers(array, what)
     if array.dtype.kind == "c":
@@ -110,11 +109,58 @@ def matched_columns(array: Any, names: Sequence[str], expected: Sequence[str], *
     return array.reordered(order) if isinstance(array, StoredRows) else array[:, order]
 
 
-def listed(names: Iterable[str], most: int = 6) -> str:
-    """Up to `most` names, separated by commas, and how many more there are."""
+def listed(names: Iterable[str], most: int = 6, length: int = 80) -> str:
+    """Up to `most` names, each cut to `length` characters, separated by commas, and how many more there are."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(name if len(name) <= length else f"{name[:length]}..." for name in names[:most]) + more
+
+
+def _in_memory_array(X: Any, what: str) -> np.ndarray:
+    if isinstance(X, (dict, set, frozenset)):
+        kind = type(X).__name__
+        raise InputError(
+            f"{what} is a {kind}; prodsc takes rows: give an array, a list of rows, or pandas.DataFrame({what})."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        return unmasked(X, what)
+    if hasattr(X, "to_numpy"):
+        array = X.to_numpy()
+        if array.dtype.kind == "O" and hasattr(X, "isna"):  # pandas: its own missing value is no float
+            array[np.asarray(X.isna())] = np.nan
+        return array
+    try:
+        return np.asanyarray(X)
+    except ValueError as error:
+        raise InputError(
+            f"{what} cannot be made an array ({reason_of(error)}); give rows that all have the same length."
+        ) from error
+
+
+def unmasked(array: np.ma.MaskedArray, what: str) -> np.ndarray:
+    """The values of a masked array.
+
+    Parameters
+    ----------
+    array : numpy.ma.MaskedArray
+    what : str
+        How error messages call it.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    InputError
+        If a value is masked: what lies below a mask means nothing.
+    """
+    if n_masked := int(np.ma.count_masked(array)):
+        raise InputError(
+            f"{what} is a masked array with {n_masked} masked {'value' if n_masked == 1 else 'values'}; fill them with "
+            f"{what}.filled(value), or drop those rows."
+        )
+    return np.asarray(array.data)
 
 
 def _numbers(array: np.ndarray, what: str) -> np.ndarray:
@@ -122,6 +168,11 @@ def _numbers(array: np.ndarray, what: str) -> np.ndarray:
         return array.astype(np.float64)
     except ValueError as error:
         raise InputError(f"{what} holds text ({error}); prodsc takes numbers. Encode or drop those columns.") from error
+    except (TypeError, OverflowError) as error:
+        raise NotNumbersError(
+            f"{what} holds values that are not numbers, such as dates or lists ({reason_of(error)}); prodsc takes "
+            "numbers. Convert or drop those columns."
+        ) from error
 
 
 def _is_tensor(X: Any) -> bool:

@@ -15,6 +15,8 @@ from prodsc.sources.fingerprint import block_digest, block_rows, combined
 from prodsc.sources.stored import StoredRows, read_ahead
 
 PIECE_SIZE = 2**17  # numbers examined together: they fit in the processor's cache
+LARGEST = 1e150  # the squares of larger numbers overflow
+TOO_LARGE = "above 1e150"
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,12 @@ class RunningStatistics:
     def _update(self, start: int, rows: np.ndarray, columns: bool) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             sums = rows.sum(1)
-        if not np.isfinite(sums).all():  # a sum of finite numbers may still overflow
+        if not (np.abs(sums) < LARGEST).all() or (columns and max(rows.max(), -rows.min()) > LARGEST):
             bad = ~np.isfinite(rows).all(1)
+            finite = not bad.any()
+            bad = (np.abs(rows) > LARGEST).any(1) if finite else bad
             if bad.any():
-                kind = "NaN" if np.isnan(rows[bad.argmax()]).any() else "infinity"
+                kind = TOO_LARGE if finite else "NaN" if np.isnan(rows[bad.argmax()]).any() else "infinity"
                 self.merge(RunningStatistics(n_bad=int(bad.sum()), first_bad=start + int(bad.argmax()), bad_kind=kind))
                 return
         zero = (sums == 0) & ~rows.any(1)
@@ -141,6 +145,11 @@ def check_values(array: Any, *, what: str = "X", columns: bool = True) -> Summar
         step = block_rows(array)
         for start in range(0, len(array), step):
             statistics.update(start, np.asarray(array[start : start + step]), columns)
+    if statistics.n_bad and statistics.bad_kind == TOO_LARGE:
+        raise InputError(
+            f"{what} has {statistics.n_bad} {'row' if statistics.n_bad == 1 else 'rows'} with a number above 1e150 "
+            f"(first: row {statistics.first_bad}), which cannot be squared; divide that column by a constant first."
+        )
     if statistics.n_bad:
         raise InputError(
             f"{what} has {statistics.n_bad} {'row' if statistics.n_bad == 1 else 'rows'} with NaN or infinity (inf) "

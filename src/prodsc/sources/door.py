@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from prodsc.errors import InputError, ParameterError
+from prodsc.errors import InputError, ParameterError, reason_of
 from prodsc.progress import ProgressFunction
-from prodsc.sources.arrays import array_of, frame_columns
+from prodsc.sources.arrays import array_of, frame_columns, unmasked
 from prodsc.sources.named import PathOrNone, check_split, dataset_info, file_part, load_named
 from prodsc.sources.readers import label_codes, read
 from prodsc.sources.source import Source, Split
@@ -127,7 +127,14 @@ def _with_labels(source: Source, labels: Any) -> Source:
 
 def array_1d(labels: Any) -> np.ndarray:
     """Labels of any kind (list, column of a frame, tensor, array) as an array."""
-    values = labels.to_numpy() if hasattr(labels, "to_numpy") else np.asarray(labels)
+    if isinstance(labels, np.ma.MaskedArray):
+        labels = unmasked(labels, "labels")
+    try:
+        values = labels.to_numpy() if hasattr(labels, "to_numpy") else np.asarray(labels)
+    except ValueError as error:
+        raise InputError(
+            f"labels must be one per row ({reason_of(error)}); give one number or text per row."
+        ) from error
     if values.ndim != 1:
         raise InputError(f"labels must be one per row; they have shape {values.shape}.")
     return values

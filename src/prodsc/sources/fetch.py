@@ -88,6 +88,7 @@ def download(
     progress: DownloadProgress | None = None,
     attempts: int = 4,
     first_wait: float = 1.0,
+    max_bytes: int = 4 * 2**30,
 ) -> Path:
     """Download a file, which appears at its place only when it is complete and its checksum matches.
 
@@ -104,6 +105,8 @@ def download(
         Number of attempts.
     first_wait : float
         Seconds before the second attempt, doubled before every further one.
+    max_bytes : int
+        A larger file is refused, whatever the server sends. The largest file of the catalogue has 0.2 GB.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def download(
     Raises
     ------
     InputError
-        If all attempts fail, or the checksum is wrong.
+        If all attempts fail, the checksum is wrong, or the file is too large.
     """
     if target.is_file() and (sha256 is None or files.sha256(target) == sha256):
         return target
@@ -128,7 +131,7 @@ def download(
             time.sleep(first_wait * 2 ** (attempt - 1))
         start = part.stat().st_size if sha256 is not None and part.is_file() else 0
         try:
-            _transfer(url, part, start, progress)
+            _transfer(url, part, start, progress, max_bytes)
         except _TransferError as error:
             reason = str(error)
             continue
@@ -146,15 +149,19 @@ def download(
     )
 
 
-def _transfer(url: str, part: Path, start: int, progress: DownloadProgress | None) -> None:
+def _transfer(url: str, part: Path, start: int, progress: DownloadProgress | None, max_bytes: int) -> None:
     """Append from byte `start` on, or write the whole file if the server sends it from the beginning."""
     headers = {"User-Agent": f"prodsc/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as response:
             begin = start if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
             length = response.headers.get("Content-Length")
-            total = begin + int(length) if length else None
-            done = _copy(response, part, begin, lambda n: progress(part.stem, n, total) if progress else None)
+            total = begin + int(length) if length and length.isdecimal() else None
+            if total is not None and total > max_bytes:
+                raise _too_large(url, part, max_bytes)
+            done = _copy(
+                response, part, begin, lambda n: progress(part.stem, n, total) if progress else None, max_bytes
+            )
     except urllib.error.HTTPError as error:
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start:
             return  # nothing is left to send: the checksum decides
@@ -166,12 +173,32 @@ def _transfer(url: str, part: Path, start: int, progress: DownloadProgress | Non
         ) from error
     except (OSError, http.client.HTTPException) as error:
         raise _TransferError(f"{getattr(error, 'reason', None) or error or type(error).__name__}") from error
+    if done > max_bytes:
+        part.unlink()
+        raise _too_large(url, part, max_bytes)
     if total is not None and done < total:
         raise _TransferError(f"the connection was cut after {done:,} of {total:,} bytes")
 
 
-def _copy(response: http.client.HTTPResponse, part: Path, begin: int, tell: Callable[[int], None]) -> int:
-    """Write what the server sends; returns the size of the file. Errors of the disk become an OutputError."""
+def _tell(progress: DownloadProgress | None, name: str, total: int | None, done: int) -> None:
+    if progress is not None:
+        progress(name, done, total)
+
+
+def _too_large(url: str, part: Path, max_bytes: int) -> InputError:
+    return InputError(
+        f"{url} sends more than {max_bytes / 2**30:,.1f} GB, the most that is downloaded; get the file elsewhere and "
+        f"put it at {part.with_suffix('')}."
+    )
+
+
+def _copy(
+    response: http.client.HTTPResponse, part: Path, begin: int, tell: Callable[[int], None], max_bytes: int
+) -> int:
+    """Write what the server sends, up to a block more than `max_bytes`; returns the size of the file.
+
+    Errors of the disk become an OutputError.
+    """
     done = begin
     try:
         file = part.open("r+b" if begin else "wb")
@@ -180,7 +207,7 @@ def _copy(response: http.client.HTTPResponse, part: Path, begin: int, tell: Call
     with file:
         file.seek(begin)
         tell(done)
-        while chunk := response.read(2**18):
+        while done <= max_bytes and (chunk := response.read(2**18)):
             try:
                 file.write(chunk)
             except OSError as error:

@@ -3,43 +3,39 @@
 The library of a format is imported when a file of that format is opened.
 """
 
+import errno
 import os
 import pickle
 import warnings
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from prodsc.errors import InputError, ProdscError, did_you_mean, reason_of, require
-from prodsc.progress import ProgressFunction
-from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
+from prodsc.errors import InputError, ProdscError, did_you_mean, reason_of, visible
+from prodsc.sources.arrays import LABEL_NAMES
+from prodsc.sources.child import open_in_child
+from prodsc.sources.contents import NO_PICKLE, ArrayLoaders, FileContents, dense, n_bytes
+from prodsc.sources.limits import check_size
 from prodsc.sources.stored import StoredFile, StoredRows
-from prodsc.sources.tables import ColumnTable, column_values, matrix_columns, open_csv, open_parquet, table_matrix
+from prodsc.sources.tables import (
+    ColumnTable,
+    column_values,
+    coordinates,
+    id_notes,
+    matrix_columns,
+    open_csv,
+    open_parquet,
+    table_matrix,
+)
 
-NO_PICKLE = "a pickle is never loaded, as it could run code"
-
-ArrayLoaders = Mapping[str, Callable[[], Any]]  # by name, each read when called
-
-
-# X and its column names, given the columns to exclude, progress, and the bytes from which X is kept on disk
-MatrixReader = Callable[[Collection[str], ProgressFunction | None, int], tuple[Any, list[str] | None]]
-
-
-@dataclass(frozen=True)
-class FileContents:
-    """What a file holds; nothing large is read until it is asked for."""
-
-    arrays: ArrayLoaders  # a file of one nameless array has the name ""
-    matrix: MatrixReader | None = None  # None if X is one of the arrays
-    columns: Callable[[Collection[str]], list[str] | None] | None = None  # names of the columns of that X, without X
-
+NPY_MAGIC = b"\x93NUMPY"
+LONGEST_NAME = 1000  # characters of the name of an array or column; damaged files have longer ones
 
 # ---- the file: is it there, can it be opened -------------------------------------------------------------------------
 
@@ -54,6 +50,8 @@ def existing(path: str | PathLike[str], folders: bool = False) -> Path:
             f"{path} is a directory, not a file; name one file of these types: {', '.join(OPENERS)}"
             f"{', or a folder of .npy or of .parquet files' if folders else ''}."
         )
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"{path} is a pipe, socket or device, not a file; write its content to a file first.")
     if not os.path.isfile(path):  # unlike Path.is_file, this raises nothing for names the system cannot have
         raise InputError(f"{path} does not exist{did_you_mean(path.name, siblings(path)) or '; check the path.'}")
     if path.stat().st_size == 0:
@@ -78,7 +76,10 @@ def opened(path: Path) -> Iterator[FileContents]:
     with ExitStack() as stack, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of the libraries do not help the user
         try:
-            yield opener(path, stack)
+            contents = opener(path, stack)
+            if (longest := max((len(visible(name)) for name in contents.arrays), default=0)) > LONGEST_NAME:
+                raise ValueError(f"it has an array or column with a name of {longest:,} characters")
+            yield contents
         except ProdscError:
             raise
         except PermissionError as error:
@@ -97,56 +98,94 @@ def opened(path: Path) -> Iterator[FileContents]:
 
 
 def _open_npy(path: Path, stack: ExitStack) -> FileContents:
+    return FileContents({"": partial(_mapped_npy, path)})
+
+
+def _mapped_npy(path: Path) -> np.ndarray:
     with path.open("rb") as file:
-        if file.read(6) != b"\x93NUMPY":
+        if file.read(6) != NPY_MAGIC:
             raise InputError(f"{path} is not a NumPy array ({NO_PICKLE}); write it with numpy.save(path, X).")
-    return FileContents({"": partial(_without_objects, partial(np.lib.format.open_memmap, path, mode="r"), f"{path}")})
+        file.seek(0)
+        _check_npy(file, path.stat().st_size, f"{path}")
+    return np.lib.format.open_memmap(path, mode="r")
+
+
+def _check_npy(file: IO[bytes], size: int, where: str) -> int:
+    """Check that the bytes of a .npy file are those that its header declares; returns their number."""
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise InputError(f"{where} has records with names, not numbers; save one array of numbers.")
+    shape, _, dtype = readers[version](file)
+    if dtype.hasobject:
+        raise InputError(
+            f"{where} holds Python objects ({NO_PICKLE}); save it as numbers, or labels as text with y.astype(str)."
+        )
+    declared, stored = n_bytes(shape, dtype), size - file.tell()
+    if min(shape, default=0) < 0 or declared != stored:
+        raise ValueError(f"the header declares {declared:,} bytes for shape {shape} of {dtype}, and {stored:,} follow")
+    return declared
+
+
+def _is_zip(path: Path) -> bool:
+    """As zipfile.is_zipfile, which however takes a disk that fails for a file of another format."""
+    try:
+        with zipfile.ZipFile(path):
+            return True
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        if isinstance(error.__context__, OSError) and error.__context__.errno != errno.EINVAL:  # EINVAL: a short file
+            raise error.__context__ from error
+        return zipfile.is_zipfile(path)
 
 
 def _open_npz(path: Path, stack: ExitStack) -> FileContents:
-    if not zipfile.is_zipfile(path):
+    if not _is_zip(path):
         raise InputError(
             f"{path} is not a complete .npz archive ({NO_PICKLE}); "
             "copy it again or write it with numpy.savez(path, X=X)."
         )
-    file = stack.enter_context(path.open("rb"))  # given a path, np.load leaves a damaged archive open
-    members = stack.enter_context(np.load(file, allow_pickle=False))
-    if {"format", "shape", "data"} <= set(members.files):  # written by scipy.sparse.save_npz
-        return FileContents({}, lambda *_: (_load_sparse(path), None))
-    get = {name: partial(members.__getitem__, name) for name in members.files}
-    return FileContents({name: partial(_without_objects, get[name], f"array '{name}' in {path}") for name in get})
+    archive = stack.enter_context(zipfile.ZipFile(path))
+    members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    arrays = {name: partial(_npz_member, archive, info, name, path) for name, info in members.items()}
+    if {"format", "shape", "data"} <= set(members):  # written by scipy.sparse.save_npz
+        return FileContents({}, lambda *_: (_sparse_npz(arrays, path), None))
+    return FileContents(arrays)
 
 
-def _load_sparse(path: Path) -> np.ndarray:
+def _npz_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, path: Path) -> np.ndarray:
+    where = f"array '{name}' in {path}"
+    with archive.open(info) as file:
+        if file.read(6) != NPY_MAGIC:
+            return np.asarray(None)  # not an array
+    with archive.open(info) as file:
+        check_size(_check_npy(file, info.file_size, where), path, f"the array '{name}'")
+    with archive.open(info) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)  # reads to the end, so that the checksum is compared
+
+
+def _sparse_npz(arrays: ArrayLoaders, path: Path) -> np.ndarray:
     from scipy import sparse
 
-    return _dense(sparse.load_npz(path))
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    """A sparse matrix of a file as an array. Its indices are checked first: SciPy would write outside the array."""
-    if hasattr(matrix, "check_format"):  # the other formats check their indices when they are made
-        matrix.check_format(full_check=True)
-    return matrix.toarray()
-
-
-def _without_objects(get: Callable[[], Any], where: str) -> np.ndarray:
-    try:
-        return np.asanyarray(get())
-    except ValueError as error:
-        if "Object arrays" not in str(error) and "Python objects" not in str(error):
-            raise
-        raise InputError(
-            f"{where} holds Python objects ({NO_PICKLE}); save it as numbers, or labels as text with y.astype(str)."
-        ) from error
+    kind = arrays["format"]().item()
+    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+    parts = {"coo": ("row", "col"), "dia": ("offsets",)}.get(kind, ("indices", "indptr"))
+    build = {name: getattr(sparse, f"{name}_array") for name in ("csr", "csc", "coo", "bsr", "dia")}.get(kind)
+    if build is None or not set(parts) <= set(arrays):
+        raise InputError(f"{path} holds a sparse matrix of the format '{kind}'; write it with scipy.sparse.save_npz.")
+    data, others = arrays["data"](), tuple(arrays[part]() for part in parts)
+    shape = tuple(int(length) for length in arrays["shape"]().ravel())
+    return dense(build((data, others) if kind == "coo" else (data, *others), shape=shape), path)
 
 
 def _open_torch(path: Path, stack: ExitStack) -> FileContents:
     import torch
 
     zipped = zipfile.is_zipfile(path)  # files of torch before 1.6 are not, and cannot be mapped
+    if zipped:
+        _check_torch_archive(path)
     try:
-        held = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+        with torch.sparse.check_sparse_tensor_invariants(True):  # else wrong indices are not noticed
+            held = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except pickle.UnpicklingError as error:
         raise InputError(
             f"{path} holds Python objects other than tensors, or no tensors ({NO_PICKLE}); "
@@ -156,7 +195,20 @@ def _open_torch(path: Path, stack: ExitStack) -> FileContents:
         held = {"": held}
     if not isinstance(held, dict):
         raise InputError(f"{path} holds a {type(held).__name__}; save a tensor, or a dict with a tensor 'features'.")
-    return FileContents({str(name): partial(_from_tensor, held, name) for name in held})
+    return FileContents({str(name): partial(_from_tensor, held, name, path) for name in held})
+
+
+def _check_torch_archive(path: Path) -> None:
+    """torch itself compares no checksums."""
+    with zipfile.ZipFile(path) as archive:
+        packed = [info.filename for info in archive.infolist() if info.compress_type != zipfile.ZIP_STORED]
+        if packed:
+            raise InputError(
+                f"{path} has compressed parts, which torch does not write; write it with torch.save again."
+            )
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"the checksum of its part {damaged} is wrong")
 
 
 def _open_safetensors(path: Path, stack: ExitStack) -> FileContents:
@@ -164,16 +216,19 @@ def _open_safetensors(path: Path, stack: ExitStack) -> FileContents:
 
     file = stack.enter_context(safe_open(path, framework="pt"))  # torch, because NumPy has no bfloat16
     names: list[str] = list(file.keys())
-    return FileContents({name: partial(_from_tensor, file, name) for name in names})
+    return FileContents({name: partial(_from_tensor, file, name, path) for name in names})
 
 
-def _from_tensor(file: Any, name: Any) -> np.ndarray:
+def _from_tensor(file: Any, name: Any, path: Path) -> np.ndarray:
     import torch
 
     value = file.get_tensor(name) if hasattr(file, "get_tensor") else file[name]
     if not isinstance(value, torch.Tensor):
         return np.asarray(value)  # a list of labels
     value = value.detach()
+    in_file = value.layout is torch.strided and value.nbytes <= value.untyped_storage().nbytes()
+    if not in_file:  # sparse, or one value that stands for many
+        check_size(value.numel() * value.element_size(), path, f"the tensor '{name}'" if name else "its tensor")
     if value.layout is not torch.strided:
         value = value.to_dense()
     if value.is_floating_point() and value.dtype not in (torch.float16, torch.float32, torch.float64):
@@ -192,11 +247,19 @@ def _open_parquet(path: Path, stack: ExitStack) -> FileContents:
 def _of_tables(tables: list[ColumnTable]) -> FileContents:
     """One table, or several below each other."""
     arrays = {field.name: partial(_stacked_column, tables, field.name) for field in tables[0].fields.values()}
-    return FileContents(arrays, partial(table_matrix, tables), partial(matrix_columns, tables[0]))
+    return FileContents(
+        arrays,
+        partial(table_matrix, tables),
+        partial(matrix_columns, tables[0]),
+        lambda exclude: [*tables[0].notes, *id_notes(tables[0], exclude)],
+        coordinates(tables[0]),
+    )
 
 
 def _stacked_column(tables: list[ColumnTable], name: str) -> np.ndarray:
     numbers = [{field.name: i for i, field in table.fields.items()} for table in tables]
+    if any([field.name for field in table.fields.values()].count(name) > 1 for table in tables):
+        raise InputError(f"{tables[0].path} has more than one column '{name}'; keep or rename one of them.")
     absent = next((table for table, known in zip(tables, numbers, strict=True) if name not in known), None)
     if absent is not None:
         raise InputError(f"{absent.path} has no column '{name}'; all files of a folder must have the same columns.")
@@ -211,7 +274,7 @@ def _shards(folder: Path) -> list[Path]:
 
 
 def _open_folder(folder: Path, stack: ExitStack) -> FileContents:
-    paths = _shards(folder)
+    paths = [existing(path) for path in _shards(folder)]
     if len({path.suffix.lower() for path in paths}) > 1:
         raise InputError(f"{folder} holds .npy and .parquet files; keep only those of one kind in it.")
     if paths[0].suffix.lower() == ".parquet":
@@ -237,92 +300,6 @@ def _stacked_files(folder: Path, paths: list[Path], stack: ExitStack) -> StoredR
     return StoredRows(stored)
 
 
-def _open_mat(path: Path, stack: ExitStack) -> FileContents:
-    with path.open("rb") as file:
-        head = file.read(520)
-    if b"\x89HDF\r\n\x1a\n" in (head[:8], head[512:]):  # v7.3 is HDF5 behind 512 bytes of MATLAB's own
-        file = _hdf5(path, stack)
-        return FileContents({name: partial(_mat73, name, file[name]) for name in file if not name.startswith("#")})
-    from scipy import io
-
-    kinds = {name: kind for name, _, kind in io.whosmat(path, appendmat=False)}
-    return FileContents({name: partial(_mat5, name, kind, path) for name, kind in kinds.items()})
-
-
-def _mat5(name: str, kind: str, path: Path) -> np.ndarray:
-    from scipy import io
-
-    value = io.loadmat(path, appendmat=False, variable_names=[name])[name]
-    # MATLAB packs doubles that are whole as bytes (and scipy's own mat_dtype would drop imaginary parts)
-    whole = {"double": np.float64, "single": np.float32}.get(kind) if value.dtype.kind in "iu" else None
-    return _mat_array(name, value.astype(whole) if whole else value)
-
-
-def _mat73(name: str, node: Any) -> np.ndarray:
-    from scipy import sparse
-
-    kind = node.attrs.get("MATLAB_class", b"")
-    if "MATLAB_sparse" in node.attrs:
-        parts = node["data"][()], node["ir"][()], node["jc"][()]
-        return _mat_array(name, sparse.csc_array(parts, shape=(node.attrs["MATLAB_sparse"], len(parts[2]) - 1)))
-    if not hasattr(node, "dtype") or kind in (b"char", b"cell", b"struct"):
-        return np.asarray(None)  # a group, or text stored as numbers: nothing to cluster
-    if "MATLAB_empty" in node.attrs:
-        return np.empty(node[()].astype(int).ravel())  # an empty matrix is stored as its shape
-    return _mat_array(name, node[()].T)  # MATLAB counts columns first, HDF5 rows first
-
-
-def _mat_array(name: str, value: Any) -> np.ndarray:
-    """Dense, rows contiguous. MATLAB has no vectors: 1 x n and n x 1 become one, unless the name says that it is X."""
-    array = np.asarray(_dense(value) if hasattr(value, "toarray") else value)
-    vector = array.ndim == 2 and 1 in array.shape and name not in FEATURE_NAMES
-    return array.ravel() if vector else np.ascontiguousarray(array)
-
-
-def _open_h5ad(path: Path, stack: ExitStack) -> FileContents:
-    file = _hdf5(path, stack)
-    if "X" not in file:
-        raise InputError(f"{path} has no matrix X (it holds {listed(file)}); write it with AnnData(X=X).write_h5ad().")
-    obs = file.get("obs", {})
-    labels = {name: partial(_obs_column, obs[name]) for name in obs} if hasattr(obs, "keys") else {}
-    columns = partial(_h5ad_columns, file)
-    return FileContents(labels, lambda *_: (_h5ad_matrix(file["X"], path), columns()), lambda exclude: columns())
-
-
-def _h5ad_matrix(node: Any, path: Path) -> np.ndarray:
-    if hasattr(node, "dtype"):
-        return node[()]
-    from scipy import sparse
-
-    kind = node.attrs.get("encoding-type", "unknown")
-    build = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}.get(kind)
-    if build is None:
-        raise InputError(f"X in {path} is stored as '{kind}'; it must be dense, csr_matrix or csc_matrix: convert it.")
-    parts = node["data"][()], node["indices"][()], node["indptr"][()]
-    return _dense(build(parts, shape=tuple(node.attrs["shape"])))
-
-
-def _h5ad_columns(file: Any) -> list[str] | None:
-    var = file.get("var")
-    names: Any = var.get(var.attrs.get("_index", "_index")) if hasattr(var, "keys") else None
-    return list(names.asstr()[()]) if hasattr(names, "asstr") else None
-
-
-def _obs_column(node: Any) -> np.ndarray:
-    if hasattr(node, "dtype"):
-        return node.asstr()[()] if node.dtype.kind == "O" else node[()]
-    if "codes" not in node:
-        return np.asarray(None)
-    codes, values = node["codes"][()], _obs_column(node["categories"])
-    if (codes < 0).any():  # rows without a category
-        values = np.array([*values, None], dtype=object)  # -1 points to the last
-    return values[codes]
-
-
-def _hdf5(path: Path, stack: ExitStack) -> Any:
-    return stack.enter_context(require("h5py", extra="hdf5", caller=f"reading {path}").File(path, "r"))
-
-
 OPENERS: dict[str, Callable[[Path, ExitStack], FileContents]] = {
     ".npy": _open_npy,
     ".npz": _open_npz,
@@ -332,7 +309,7 @@ OPENERS: dict[str, Callable[[Path, ExitStack], FileContents]] = {
     ".parquet": _open_parquet,
     ".csv": _open_csv,
     ".tsv": _open_csv,
-    ".mat": _open_mat,
-    ".h5ad": _open_h5ad,
+    ".mat": open_in_child,
+    ".h5ad": open_in_child,
 }
 SUFFIXES = tuple(OPENERS)

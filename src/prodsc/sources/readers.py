@@ -6,6 +6,7 @@ Every failure is an InputError of one sentence: the rule, the value and the way 
 """
 
 import os
+import warnings
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
@@ -18,7 +19,8 @@ import numpy as np
 from prodsc.errors import InputError, did_you_mean
 from prodsc.progress import ProgressFunction
 from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
-from prodsc.sources.formats import OPENERS, ArrayLoaders, FileContents, existing, opened, siblings
+from prodsc.sources.contents import ArrayLoaders, FileContents
+from prodsc.sources.formats import OPENERS, existing, opened, siblings
 from prodsc.sources.source import Source
 
 
@@ -56,11 +58,18 @@ def read(
         If the file does not exist, is damaged, or holds no numeric matrix.
     """
     path = existing(path, folders=True)
-    names = LABEL_NAMES if labels is None else (labels,) if isinstance(labels, str) else ()
     with opened(path) as contents:
-        X, columns = _features(contents, path, {*LABEL_NAMES, *names, *exclude}, progress, max_bytes)
+        usual = _label_names(contents)
+        names = usual if labels is None else [labels] if isinstance(labels, str) else []
+        no_features = {*usual, *names, *exclude}
+        X, columns = _features(contents, path, no_features, progress, max_bytes)
         y = _vector(contents, names)
+        notes = [] if contents.notes is None else contents.notes(no_features)
+        if labels is None and contents.coordinates:
+            notes += [_coordinate_note(name, path) for name in contents.coordinates if name not in exclude]
         class_names = _class_names(contents) if path.suffix.lower() == ".npz" and y is not None else None
+    for note in notes:  # not inside `opened`, which hides the warnings of the libraries
+        warnings.warn(note, UserWarning, stacklevel=2)
     where = f"{path}" if labels is None or y is not None else f"{labels}"
     if labels is not None and y is None:
         y = _label_file(labels, path, [name for name in contents.arrays if name])
@@ -117,7 +126,7 @@ def read_pairs(path: str | PathLike[str]) -> np.ndarray:
     pairs = []
     for number, line in enumerate(lines):
         words = line.replace(",", " ").replace(";", " ").split()
-        if len(words) == 2 and all(word.isdecimal() for word in words):
+        if len(words) == 2 and all(word.isdecimal() and len(word) < 19 for word in words):
             pairs.append((int(words[0]), int(words[1])))
         elif number:  # the first line may name the columns
             raise InputError(f"{path} has the line '{line:.60}'; each must have two row numbers, counted from 0: 3,17.")
@@ -133,7 +142,7 @@ def read_array(path: str | PathLike[str], name: str) -> np.ndarray | None:
 def read_column_names(path: str | PathLike[str]) -> list[str] | None:
     """Read the names of the columns of X, without reading X; None if the columns have no names."""
     with opened(existing(path, folders=True)) as contents:
-        return None if contents.columns is None else contents.columns(LABEL_NAMES)
+        return None if contents.columns is None else contents.columns(_label_names(contents))
 
 
 def read_vectors(path: str | PathLike[str], n: int) -> dict[str, np.ndarray]:
@@ -235,6 +244,18 @@ def _checked(X: Any, where: str) -> Any:
 # ---- y: where it is, and its codes -----------------------------------------------------------------------------------
 
 
+def _label_names(contents: FileContents) -> list[str]:
+    """Names that labels usually have, without those that are coordinates in this file."""
+    return [name for name in LABEL_NAMES if name not in contents.coordinates]
+
+
+def _coordinate_note(name: str, path: Path) -> str:
+    return (
+        f"the column '{name}' of {path} is used as a feature, because it stands beside a column of numbers "
+        f"'{name.translate({ord('y'): 'x', ord('Y'): 'X'})}'; if it is the labels, say so: labels='{name}'."
+    )
+
+
 def _vector(contents: FileContents, names: Iterable[str]) -> np.ndarray | None:
     """The first of the named arrays that is one label per row."""
     for name in names:
@@ -260,7 +281,7 @@ def _label_file(labels: str | PathLike[str], path: Path, names: list[str]) -> np
     if file.suffix.lower() == ".txt":
         return _text_labels(file)
     with opened(file) as contents:
-        y = _vector(contents, LABEL_NAMES)
+        y = _vector(contents, _label_names(contents))
         if y is not None:
             return y
         vectors = {name: y for name in contents.arrays if (y := _vector(contents, [name])) is not None}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -13,6 +14,7 @@ from prodsc import ranks
 from prodsc.choices import Scaling
 from prodsc.errors import InputError
 from prodsc.sources.arrays import array_of, frame_columns, matched_columns
+from prodsc.sources.checks import Summary
 from prodsc.sources.door import open_source
 from prodsc.sources.named import dataset_info
 from prodsc.sources.readers import read_column_names
@@ -28,10 +30,10 @@ class RowReader:
     Parameters
     ----------
     array : ndarray or StoredRows of shape (n, ...)
-    scaling : {"unit", "centred", "standard", "none", "raw"}
+    scaling : {"unit", "centred", "standard", "global", "none", "raw"}
         How rows are scaled.
     centre, spread : Tensor of shape (d,) or None
-        Mean and standard deviation of the columns, for the scalings that need them.
+        Mean and standard deviation of the columns, for the scalings that need them; see `column_scale`.
     flat : bool
         Give images as vectors. Otherwise they are channels x height x width.
     """
@@ -91,21 +93,89 @@ class RowReader:
             yield n, slice(start + mine.start, start + mine.stop)
 
     def _read(self, rows: np.ndarray | slice) -> Tensor:
-        X = torch.from_numpy(np.array(self.array[rows], dtype=np.float32))
-        if self.flat:
+        raw = self.array[rows]
+        scaled = self._scaled(raw).float()
+        if not scaled.isfinite().all():
+            raise InputError(
+                f"X has values that are too large for scaling='{self.scaling}': float32 ends at 3e38. "
+                "Divide those columns by a constant, or use scaling='standard'."
+            )
+        if self.array.ndim > 2 and not self.flat:
+            return as_images(scaled, bytes_to_unit=self.array.dtype == np.uint8 and self.scaling != "raw")
+        return scaled
+
+    def _scaled(self, raw: np.ndarray) -> Tensor:
+        wide = self.centre is not None and self.centre.dtype == torch.float64
+        X = torch.from_numpy(_cast(raw, np.float64 if wide else np.float32))
+        if self.array.ndim > 2:
+            if not self.flat:
+                return X
             X = X.flatten(1)
-        elif self.array.ndim > 2:
-            return as_images(X, bytes_to_unit=self.array.dtype == np.uint8 and self.scaling != "raw")
         if self.scaling == "unit":
-            return torch.nn.functional.normalize(X)
+            return _unit_rows(X, raw)
         if self.scaling == "centred":
             assert self.centre is not None
-            return torch.nn.functional.normalize(X - self.centre)
+            centred = X - self.centre
+            return _unit_rows(centred, centred.numpy())
         if self.scaling == "standard":
             assert self.centre is not None
             assert self.spread is not None
             return (X - self.centre) / self.spread
+        if self.scaling == "global":
+            assert self.centre is not None
+            return (X - self.centre) / self.scale
         return X
+
+    @cached_property
+    def scale(self) -> float:
+        """The root of the mean variance of the columns that vary; constant columns have a spread of 1 exactly."""
+        assert self.spread is not None
+        varying = self.spread[self.spread != 1.0].double()
+        return float(varying.square().mean().sqrt()) if len(varying) else 1.0
+
+
+def _cast(raw: np.ndarray, dtype: type[np.floating]) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what becomes infinite is dealt with below
+        return np.array(raw, dtype=dtype)
+
+
+def _unit_rows(X: Tensor, raw: np.ndarray, smallest: float = 1e-12, largest: float = 1e18) -> Tensor:
+    """Rows of length 1. Rows whose squares float32 cannot hold are scaled again from the original numbers."""
+    length = torch.linalg.vector_norm(X, dim=1)
+    unit = torch.nn.functional.normalize(X)
+    extreme = ~((length >= smallest) & (length <= largest))
+    if extreme.any():
+        rows = torch.from_numpy(np.array(raw[extreme.numpy()], dtype=np.float64)).flatten(1)
+        rows = rows / rows.abs().amax(1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
+        unit[extreme] = torch.nn.functional.normalize(rows).to(unit.dtype)
+    return unit
+
+
+def column_scale(summary: Summary) -> tuple[Tensor, Tensor]:
+    """Mean and spread of the columns, for a RowReader.
+
+    They are float32, as the scaled rows are, unless float32 would lose the differences between rows: then they are
+    float64, and the RowReader subtracts and divides in float64 before it rounds. So columns of mean 1e8 and spread 1
+    keep their spread.
+
+    Parameters
+    ----------
+    summary : Summary
+        Statistics of the columns.
+
+    Returns
+    -------
+    centre, spread : Tensor of shape (d,)
+        The spread of a constant column is 1.
+    """
+    mean, std = summary.mean, summary.std
+    varies = std > 1e-13 * np.abs(mean)  # less is rounding of float64
+    spread = np.where(varies, std, 1.0)
+    lost = bool((varies & (np.abs(mean) > 2**12 * spread)).any())  # half of the 24 bits of float32
+    sizes = std[varies]
+    far = sizes.size > 0 and not (1e-9 < sizes.max() < 1e12 and sizes.min() > 1e-30)
+    dtype = torch.float64 if lost or far else torch.float32
+    return torch.from_numpy(mean).to(dtype), torch.from_numpy(spread).to(dtype)
 
 
 def as_images(X: Tensor, bytes_to_unit: bool) -> Tensor:

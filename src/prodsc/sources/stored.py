@@ -5,6 +5,7 @@ reclaims them, and each access reads the pages around a row as well.
 """
 
 import os
+import shutil
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -222,6 +223,11 @@ def converted(
     target = user_cache() / "rows" / f"{path.stem}-{sha256(key.encode()).hexdigest()[:16]}.npy"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
+        if (need := int(np.prod(shape)) * dtype.itemsize) > (free := shutil.disk_usage(target.parent).free):
+            raise InputError(
+                f"{path} would take {need / 2**30:,.1f} GB in {target.parent}, and {free / 2**30:,.1f} GB are free; "
+                "free space, or set XDG_CACHE_HOME to a folder on a larger disk."
+            )
         with files.atomic(target) as partial_file, partial_file.open("wb") as file:
             header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_2_0(file, header)
@@ -231,6 +237,8 @@ def converted(
                 done += len(block)
                 if progress is not None:
                     progress(done, shape[0])
+            if done != shape[0]:
+                raise InputError(f"{path} declares {shape[0]:,} rows and has {done:,}; it is damaged: write it again.")
     mapped = np.lib.format.open_memmap(target, mode="r")
     return StoredRows([StoredFile(target, mapped.offset, mapped.shape, mapped.dtype)])
 

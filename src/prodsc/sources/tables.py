@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ from prodsc.errors import InputError
 from prodsc.progress import ProgressFunction
 from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
 from prodsc.sources.arrow import pa
+from prodsc.sources.limits import check_size, check_unpacked
 from prodsc.sources.stored import StoredRows, converted
 
 BATCH_ROWS = 2048  # rows of a table that are read together
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+ID_NAME = re.compile(r"(.*[ _.-])?(id|ids|idx|index|row|key|nr)|.*ID|Id|Unnamed: 0", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,18 @@ class ColumnTable:
     column: Callable[[int], pa.ChunkedArray]
     header: bool = True
     in_memory: bool = False
+    notes: tuple[str, ...] = ()  # how the file was understood, where that is not certain
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How pyarrow must read a file of text, judged by its first rows."""
+
+    read: pa.csv.ReadOptions
+    parse: pa.csv.ParseOptions
+    decimal_point: str
+    header: bool
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,30 +78,94 @@ def open_parquet(path: Path, stack: ExitStack) -> ColumnTable:
 
 
 def open_csv(path: Path) -> ColumnTable:
-    read_options, parse_options, header = csv_options(path)
-    table = pa.csv.read_csv(path, read_options, parse_options)
+    check_size(4 * path.stat().st_size, path)  # a digit and a comma become 8 bytes
+    form = csv_format(path)
+    convert = pa.csv.ConvertOptions(decimal_point=form.decimal_point)
+    table = pa.csv.read_csv(path, form.read, form.parse, convert)
     table = table.rename_columns([name.strip() for name in table.column_names])
     # pandas and R write the row names as a first column without a name
-    unnamed = header and table.column_names[0] == ""
+    unnamed = form.header and table.column_names[0] == ""
     fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
     batches = partial(table.to_batches, max_chunksize=BATCH_ROWS)
-    return ColumnTable(path, fields, len(table), batches, table.column, header, in_memory=True)
+    return ColumnTable(path, fields, len(table), batches, table.column, form.header, in_memory=True, notes=form.notes)
 
 
-def csv_options(path: Path) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, bool]:
-    """How pyarrow must read a file of text, judged by its first rows; and whether it has a header."""
+def csv_format(path: Path) -> CsvFormat:
+    """How pyarrow must read a file of text: delimiter, decimal point, header.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its first rows decide.
+
+    Returns
+    -------
+    CsvFormat
+    """
+    _check_text(path)
     with path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         file.seek(0)
-        tabs = path.suffix.lower() == ".tsv"
-        delimiter = "\t" if tabs else ";" if ";" in first and "," not in first else ","
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(first)
         rows = list(islice((row for row in csv.reader(file, delimiter=delimiter) if row), 2))
     if not rows:
         raise InputError(f"{path} holds no rows, only blank lines; write it again.")
-    header = _has_header(rows)
+    decimal_comma = delimiter != "," and any(DECIMAL_COMMA.fullmatch(cell.strip()) for row in rows for cell in row)
+    if decimal_comma:
+        rows = [[cell.replace(",", ".") for cell in row] for row in rows]
+    counted = _counts_up(rows)
+    header = counted or _has_header(rows)
     names = None if header else [f"f{j}" for j in range(len(rows[0]))]
     block = max(2**20, 4 * sum(len(cell) + 1 for row in rows for cell in row))  # pyarrow wants whole rows in a block
-    return pa.csv.ReadOptions(column_names=names, block_size=block), pa.csv.ParseOptions(delimiter=delimiter), header
+    note = (
+        f"the first row of {path} ({listed(rows[0], 3)}) counts up, so that it is taken for the names of the columns; "
+        "if it is data, write names above it."
+    )
+    return CsvFormat(
+        pa.csv.ReadOptions(column_names=names, block_size=block),
+        pa.csv.ParseOptions(delimiter=delimiter),
+        "," if decimal_comma else ".",
+        header,
+        (note,) if counted else (),
+    )
+
+
+def _check_text(path: Path) -> None:
+    """A NUL would be taken for a part of a number or name."""
+    position = 0
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            if (at := block.find(b"\0")) >= 0:
+                raise InputError(
+                    f"{path} has a NUL byte at position {position + at}, so that it is not text in UTF-8; "
+                    "save it as CSV in UTF-8 again."
+                )
+            position += len(block)
+
+
+def _delimiter(first: str) -> str:
+    """A semicolon if it divides the first line; commas beside it must then be decimal commas."""
+    cells = [cell.strip() for cell in first.split(";")]
+    numbers = all("," not in cell or DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+    return ";" if len(cells) > 1 and numbers else ","
+
+
+def _counts_up(rows: Sequence[Sequence[str]]) -> bool:
+    """Is the first row names that are numbers: 1,2,3 or years? The second must not be such a row too.
+
+    Zero is left to `_has_header`: pandas writes 0,1,2 above an array.
+    """
+
+    def counts(row: Sequence[str]) -> bool:
+        cells = [cell.strip() for cell in row]
+        if len(cells) < 3 or not all(cell.isdecimal() and len(cell) < 10 for cell in cells):
+            return False
+        numbers = [int(cell) for cell in cells]
+        steps = {after - before for before, after in pairwise(numbers)}
+        years = numbers[0] >= 1900 and numbers[-1] <= 2100 and min(steps) > 0
+        return numbers[0] > 0 and (steps == {1} or years)
+
+    return len(rows) > 1 and counts(rows[0]) and not counts(rows[1])
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -140,6 +220,8 @@ def table_matrix(
         raise InputError(f"{odd.table.path} has other columns than {tables[0].path}; all files must have the same.")
     columns = plans[0].columns
     if sum(plan.nbytes for plan in plans) <= max_bytes or all(table.in_memory for table in tables):
+        for plan in plans:
+            check_size(plan.nbytes, plan.table.path, "its matrix")
         matrices = [_in_memory(plan) for plan in plans]
         return matrices[0] if len(matrices) == 1 else np.concatenate(matrices), columns
     n, done = sum(table.n_rows for table in tables), 0
@@ -148,6 +230,7 @@ def table_matrix(
         what = f"without {sorted(exclude)}"
         of_all = None if progress is None else lambda now, _, before=done: progress(before + now, n)
         shape = (plan.table.n_rows, plan.width)
+        check_unpacked(plan.nbytes, plan.table.path, "its matrix")
         stored += converted(plan.table.path, what, shape, plan.dtype, plan.blocks, of_all).files
         done += plan.table.n_rows
     return StoredRows(stored), columns
@@ -158,7 +241,49 @@ def _in_memory(plan: MatrixPlan) -> np.ndarray:
     for block in plan.blocks():
         X[start : start + len(block)] = block
         start += len(block)
+    if start != len(X):
+        raise ValueError(f"its header declares {len(X)} rows, and it has {start}")
     return X
+
+
+def coordinates(table: ColumnTable) -> list[str]:
+    """Columns called y that are features: a number y beside a number x is a coordinate, not a label."""
+    numbers = {field.name for field in table.fields.values() if _is_numeric(field.type)}
+    return [y for x, y in (("x", "y"), ("X", "Y")) if {x, y} <= numbers]
+
+
+def id_notes(table: ColumnTable, exclude: Collection[str], *, least_rows: int = 10) -> list[str]:
+    """Sentences about columns that look like numbers of rows and not like features.
+
+    Parameters
+    ----------
+    table : ColumnTable
+    exclude : collection of str
+        Columns that are no features.
+    least_rows : int
+        A first column of any name that counts the rows is mentioned from this number of rows on.
+
+    Returns
+    -------
+    list of str
+    """
+    notes: list[str] = []
+    if any(_is_vector(field.type) for field in table.fields.values() if field.name not in exclude):
+        return notes  # the other columns are no features
+    for position, (i, field) in enumerate(table.fields.items()):
+        named = ID_NAME.fullmatch(field.name) is not None
+        if field.name in exclude or not pa.types.is_integer(field.type) or not (named or position == 0):
+            continue
+        values = column_values(table, i)
+        if values.dtype.kind not in "iu" or len(values) < (3 if named else least_rows):
+            continue
+        if (np.diff(values) == 1).all() or (named and len(np.unique(values)) == len(values)):
+            notes.append(
+                f"the column '{field.name}' of {table.path} has another whole number in every row, as numbers of rows "
+                "have, and is used as a feature; if it is none, drop it from the file or open the file with "
+                f"prodsc.open_source(path, exclude=['{field.name}'])."
+            )
+    return notes
 
 
 def column_values(table: ColumnTable, i: int) -> np.ndarray:

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from prodsc import files, ranks
-from prodsc.errors import Interrupted, ModelFileError
+from prodsc.errors import Interrupted, ModelFileError, reason_of
 from prodsc.training.loop import Callback, Training
 
 CHECKPOINT_FORMAT = "prodsc-checkpoint"
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 SECONDS = float(os.environ.get("PRODSC_CHECKPOINT_SECONDS", "15"))  # between checkpoints: what a kill may cost
 
 
@@ -53,11 +53,16 @@ class Checkpoint:
 
     def restore(self, training: Training) -> None:
         """Put weights, optimiser, states and history back."""
-        training.network.load_state_dict(self.network)
-        training.extra_state.load_state_dict(self.extra)
-        load_optimizer_tensors(training.optimizer, self.optimizer)
-        training.history.restore(self.history)
-        training.objective.weights.update(self.weights)
+        try:
+            training.network.load_state_dict(self.network)
+            training.extra_state.load_state_dict(self.extra)
+            load_optimizer_tensors(training.optimizer, self.optimizer)
+            training.history.restore(self.history)
+            training.objective.weights.update(self.weights)
+        except (RuntimeError, ValueError, KeyError, TypeError) as error:
+            raise ModelFileError(
+                f"the checkpoint does not fit this network ({reason_of(error)}). Start again with a new --out."
+            ) from error
 
 
 def save_checkpoint(path: Path, training: Training, about: dict[str, Any]) -> None:
@@ -101,12 +106,24 @@ def load_checkpoint(path: Path) -> Checkpoint:
     metadata, tensors = files.read_tensors(path)
     if metadata.get("format") != CHECKPOINT_FORMAT:
         raise ModelFileError(f"{path} is not a prodsc checkpoint. Start again with a new --out.")
-    if int(metadata["version"]) > CHECKPOINT_VERSION:
-        raise ModelFileError(f"{path} was written by a newer prodsc (format {metadata['version']}). Upgrade prodsc.")
-    if int(metadata["version"]) < CHECKPOINT_VERSION:
+    try:
+        return _checkpoint(path, metadata, tensors)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} is damaged ({type(error).__name__}: {reason_of(error)}). Start again with a new --out."
+        ) from error
+
+
+def _checkpoint(path: Path, metadata: dict[str, str], tensors: dict[str, Tensor]) -> Checkpoint:
+    version = int(metadata["version"])
+    if version > CHECKPOINT_VERSION:
+        raise ModelFileError(f"{path} was written by a newer prodsc (format {version}). Upgrade prodsc.")
+    if version < CHECKPOINT_VERSION:
         raise ModelFileError(
             f"{path} was written by an older prodsc and cannot be resumed. Start again with a new --out."
         )
+    if files.SEAL not in metadata:
+        raise ModelFileError(f"{path} is damaged: its digest is missing. Start again with a new --out.")
     position = json.loads(metadata["position"])
     groups: dict[str, dict[str, Tensor]] = {"network": {}, "extra": {}, "optimizer": {}, "history": {}}
     for name, tensor in tensors.items():

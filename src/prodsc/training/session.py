@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from prodsc import ranks
 from prodsc.core.losses import Objective
+from prodsc.errors import TrainingError
 from prodsc.training.checkpoint import Checkpoint, CheckpointCallback, load_checkpoint
 from prodsc.training.history import History
 from prodsc.training.loop import Callback, Phase, Training, extra_state, train
@@ -59,6 +61,11 @@ def run_training(
     -------
     Training
         The state after the last step.
+
+    Raises
+    ------
+    TrainingError
+        If training diverges.
     """
     callbacks = [*callbacks]
     history = History([*objective.terms], [name for callback in callbacks for name in callback.columns])
@@ -75,7 +82,13 @@ def run_training(
                 saved.check_same(identity, checkpoint)
                 training.phase, training.step = saved.phase, saved.step
             callbacks.append(stack.enter_context(CheckpointCallback(checkpoint, identity)))
-        train(training, make_step, callbacks, restore=None if saved is None else saved.restore)
+        try:
+            train(training, make_step, callbacks, restore=None if saved is None else saved.restore)
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # of weights that are not finite
+            raise TrainingError(
+                f"the loss cannot be computed at step {training.step + 1} of {training.current.name}: training "
+                "diverged. Lower learning_rate or gamma."
+            ) from error
     training.batch = None
     return training
 

@@ -154,7 +154,7 @@ def test_basis_affinity_and_its_target():
     target = s**2 / s.sum(0)
     target /= target.sum(1, keepdims=True)
     np.testing.assert_allclose(losses.sharpened_target(S), target)
-    reference = sum(target[i, j] * np.log(target[i, j] / s[i, j]) for i in range(6) for j in range(3)) / 6
+    reference = sum(target[i, j] * np.log(target[i, j] / s[i, j]) for i in range(6) for j in range(3)) / 18
     T = losses.sharpened_target(S)
     assert float(losses.divergence(T, S)) == pytest.approx(reference)
     assert float(losses.divergence(S, S)) == pytest.approx(0, abs=1e-12)

@@ -5,15 +5,19 @@ from prodsc.core.graph.constraints import LandmarkConstraints
 from prodsc.core.graph.eigen import cluster_qr, eigengap, laplacian_eigenvalues, leading_eigenvectors
 from prodsc.core.graph.kernels import CoefficientKernel, GramKernel, Kernel, NeighbourKernel, PowerKernel
 from prodsc.core.graph.kmeans import kmeans, seeded_kmeans
+from prodsc.core.graph.layers import nested_layers
 from prodsc.core.graph.neighbours import (
     leading_directions,
     nearest_among,
     nearest_neighbours,
     neighbour_graph,
     neighbour_index,
+    neighbours_and_distances,
 )
 from prodsc.core.graph.outliers import OutlierModel, residual_quantiles, sample_dictionary
 from prodsc.core.graph.spectral import Partition, largest_first, posterior, spectral_labels, spectral_partition
+from prodsc.core.graph.walk import Walk, WalkSampler, make_walk, walk_eigenvectors, walk_representation
+from prodsc.core.graph.walk_labels import WalkLabels, label_walks
 
 __all__ = [
     "CoefficientKernel",
@@ -24,23 +28,32 @@ __all__ = [
     "OutlierModel",
     "Partition",
     "PowerKernel",
+    "Walk",
+    "WalkLabels",
+    "WalkSampler",
     "calibrate",
     "cluster_qr",
     "eigengap",
     "kmeans",
+    "label_walks",
     "laplacian_eigenvalues",
     "largest_first",
     "leading_directions",
     "leading_eigenvectors",
+    "make_walk",
     "nearest_among",
     "nearest_neighbours",
     "neighbour_agreement",
     "neighbour_graph",
     "neighbour_index",
+    "neighbours_and_distances",
+    "nested_layers",
     "posterior",
     "residual_quantiles",
     "sample_dictionary",
     "seeded_kmeans",
     "spectral_labels",
     "spectral_partition",
+    "walk_eigenvectors",
+    "walk_representation",
 ]

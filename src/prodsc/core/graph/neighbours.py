@@ -52,10 +52,40 @@ def nearest_among(queries: OtherRows, X: Rows, n_neighbors: int, own: Tensor) ->
     Tensor of shape (m, min(n_neighbors, n - 1))
         Row numbers of X, the nearest first.
     """
+    return _largest_cosines(queries, X, n_neighbors, own)[1]
+
+
+def neighbours_and_distances(X: Rows, n_neighbors: int, block_size: int = 1024) -> tuple[Tensor, Tensor]:
+    """The other rows with the largest cosine, exactly, and how far they are.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+    n_neighbors : int
+        Number of neighbours, at most n - 1 of them.
+    block_size : int
+        Rows searched at a time.
+
+    Returns
+    -------
+    neighbours : Tensor of shape (n, min(n_neighbors, n - 1))
+        Row numbers, the nearest first.
+    distances : Tensor of the same shape
+        Euclidean distances of the unit rows.
+    """
+    unit = normalize(X)
+    blocks = torch.arange(len(unit), device=X.device).split(block_size)
+    cosines, neighbours = zip(*(_largest_cosines(unit[b], unit, n_neighbors, b) for b in blocks), strict=True)
+    return torch.cat(neighbours), (2 - 2 * torch.cat(cosines)).clamp_min(0).sqrt()
+
+
+def _largest_cosines(queries: OtherRows, X: Rows, n_neighbors: int, own: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines and numbers of the nearest rows."""
     cosines = queries @ X.T
     inside = (own >= 0).nonzero()[:, 0]
     cosines[inside, own[inside]] = -torch.inf
-    return cosines.topk(min(n_neighbors, len(X) - 1), dim=1).indices
+    values, indices = cosines.topk(min(n_neighbors, len(X) - 1), dim=1)
+    return values, indices
 
 
 def leading_directions(X: Rows, n_directions: int, sample_size: int = 1024) -> Tensor:
