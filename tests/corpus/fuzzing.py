@@ -23,7 +23,7 @@ from corpus.make_corpus import SOUND
 from prodsc.errors import ProdscError
 from prodsc.extract.inputs import text_column
 from prodsc.runs.recipes import load_recipe
-from prodsc.sources.archives import cifar10_test_images, idx_images, uci_har
+from prodsc.sources.archives import _idx, cifar10_test_images, uci_har
 from prodsc.sources.readers import read, read_ids, read_labels, read_pairs
 
 NUMBERS = (0, 1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1)
@@ -156,7 +156,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".pairs": read_pairs,
     ".texts": _texts,
     ".toml": lambda path: load_recipe(str(path)),
-    ".idx": lambda path: idx_images([path] * 4),
+    ".idx": _idx,
     ".tar": lambda path: cifar10_test_images([path]),
     ".zip": lambda path: uci_har([path]),
 }

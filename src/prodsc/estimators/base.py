@@ -373,9 +373,22 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 f"all {summary.n_constant} columns of X are constant: the {len(array)} rows are identical, so "
                 "there is nothing to cluster. Give columns that differ between rows."
             )
+        self._report_lost_spread(summary)
         self.n_constant_features_ = summary.n_constant
         self.image_shape_ = tuple(array.shape[1:]) if array.ndim > 2 else None
         self.centre_, self.spread_ = column_scale(summary)
+
+    def _report_lost_spread(self, summary: Summary, most: float = 2.0**12) -> None:
+        """Warn if a scaling that subtracts no mean makes all rows almost the same; float32 has 24 bits."""
+        largest = np.abs(summary.mean).max() or 1.0  # squares of the numbers themselves could overflow
+        with np.errstate(divide="ignore", under="ignore"):
+            ratio = np.linalg.norm(summary.mean / largest) / np.linalg.norm(summary.std / largest)
+        if self.scaling in ("unit", "none", "raw") and ratio > most:
+            sentence = (
+                f"the mean of the columns of X is {ratio:,.0f} times as large as their spread, so that rows are almost "
+                f"the same under scaling='{self.scaling}'. Use scaling='standard'."
+            )
+            warnings.warn(sentence, UserWarning, stacklevel=7)
 
     def _reader(self, array: Any, flat: bool = False) -> RowReader:
         """The rows as the method sees them: scaled; images as vectors if `flat`."""

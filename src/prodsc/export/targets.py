@@ -10,7 +10,11 @@ from numpy.typing import ArrayLike
 from prodsc import files
 from prodsc.errors import InputError, OutputError
 
-FORMULA = re.compile(r"[=@\t\r].*|[+-](?!(\d[\d.,]*([eE][+-]?\d+)?|[.,]\d+([eE][+-]?\d+)?|inf|nan)$).+", re.DOTALL)
+# What spreadsheets take for a formula: wide signs too, which some versions for East Asia treat as the usual ones.
+FORMULA = re.compile(
+    r"[=@\t\r\uff1d\uff20\uff0b\uff0d].*|\n.+|[+-](?!(\d[\d.,]*([eE][+-]?\d+)?|[.,]\d+([eE][+-]?\d+)?|inf|nan)$).+",
+    re.DOTALL,
+)
 
 
 def without_formula(cell: str) -> str:

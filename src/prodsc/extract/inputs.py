@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,10 +19,12 @@ import numpy as np
 from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, require
 from prodsc.sources.arrays import listed
 from prodsc.sources.arrow import pa
+from prodsc.sources.contents import utf8_text
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.formats import existing
 from prodsc.sources.limits import check_size
+from prodsc.sources.parquet import is_text, parquet_file, read_column, text_values
 
 ItemKind = Literal["images", "texts"]
 ItemSource = str | os.PathLike[str] | np.ndarray | Sequence[str]
@@ -211,10 +214,7 @@ def texts(values: list[str], where: str) -> Items:
 
 def text_lines(path: Path) -> list[str]:
     """Read one text per line."""
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text in UTF-8; convert it, one text per line.") from error
+    content = utf8_text(path, "convert it, one text per line")
     return content.removesuffix("\n").split("\n") if content else []
 
 
@@ -231,8 +231,18 @@ def text_column(path: Path, column: str | None) -> list[str]:
 
 
 def _text_column(path: Path, column: str | None) -> list[str]:
-    table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path, column)
-    textual = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    with ExitStack() as stack:
+        if path.suffix.lower() == ".parquet":
+            file = stack.enter_context(parquet_file(path))
+            schema = file.metadata.schema.to_arrow_schema()
+            return text_values(read_column(file, _text_name(path, schema, column), path), path, "its text")
+        table = _read_csv(path, column)
+        return text_values(table.column(_text_name(path, table.schema, column)), path, "its text")
+
+
+def _text_name(path: Path, schema: pa.Schema, column: str | None) -> str:
+    """The name of the column of text: the one that was asked for, or the only one."""
+    textual = [field.name for field in schema if is_text(field.type)]
     if column is None and len(textual) != 1:
         raise InputError(
             f"{path} has {len(textual)} columns of text ({listed(textual) or 'none'}); say which with --column NAME."
@@ -243,15 +253,7 @@ def _text_column(path: Path, column: str | None) -> list[str]:
             f"{path} has {textual.count(name) or 'no'} {'columns' if name in textual else 'column'} of text '{name}' "
             f"(it has {listed(textual) or 'none'}){did_you_mean(name, textual) or '; name one of its columns.'}"
         )
-    return table.column(name).to_pylist()
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    """The columns of text. Sizes are those that the file declares."""
-    with pa.parquet.ParquetFile(path) as file:
-        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        check_size(sum(group.total_byte_size for group in groups), path, "its table")
-        return file.read()
+    return name
 
 
 def _read_csv(path: Path, column: str | None) -> pa.Table:
