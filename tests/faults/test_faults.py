@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from faults import kills, scenarios
 from faults.campaign import Campaign
 from faults.injector import FAULTS
-from faults.scenarios import SCENARIOS, TINY, X, fit, load, make, model_of, open_run, resume, runs
+from faults.scenarios import SCENARIOS, SETTINGS, TINY, X, fit, load, make, model_of, open_run, resume
 from faults.tamper import TEXT, Tampering, flip_bits, truncate
 from prodsc.errors import Interrupted, OutputError, ProdscError
 from prodsc.training import checkpoint
@@ -28,9 +28,8 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
-    monkeypatch.setattr(runs, "write_report", scenarios.write_page)
-    monkeypatch.setattr(scenarios.trials, "_run_once", scenarios.run_here)
+    for setting in SETTINGS:
+        monkeypatch.setattr(*setting)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

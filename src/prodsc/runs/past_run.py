@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prodsc import files
-from prodsc.errors import InputError, ModelFileError
+from prodsc.errors import InputError, ModelFileError, reason_of
 from prodsc.manifest import verified
 from prodsc.registry import load
 from prodsc.runs.run import LABELS, REQUEST, RESULT, FitRequest, is_finished, rows_of
@@ -88,9 +88,9 @@ def open_run(folder: str | Path, data: str | Path | None = None) -> PastRun:
         labels, confidence = _labels(verified(folder, LABELS))
         if not isinstance(result["data"]["fingerprint"], str):
             raise TypeError("the fingerprint of the data is not text")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(
-            f"the run in {folder} is damaged ({type(error).__name__}: {error}). Copy it again, or fit again."
+            f"the run in {folder} is damaged ({type(error).__name__}: {reason_of(error)}). Copy it again, or fit again."
         ) from error
     return PastRun(folder, request if data is None else replace(request, file=Path(data)), result, labels, confidence)
 
