@@ -35,6 +35,7 @@ from prodsc.sources.checks import Summary, check_values
 from prodsc.sources.door import open_source
 from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale
 from prodsc.sources.source import RowsInput, Source
+from prodsc.system import usable_device
 from prodsc.training import Callback
 
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
@@ -253,6 +254,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         name_of_class, flat = type(self).__name__, self.flat_params()
         check_parameters(type(self), flat, name_of_class)
+        self._choose_device()  # raises if there is no such device
         defaults = defaults_of(type(self))
         for name, value in flat.items():
             if name == "n_clusters" and can(self, Capability.K_CURVE):
@@ -401,7 +403,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     def _choose_device(self) -> torch.device:
         if self.device != "auto":
-            return torch.device(self.device)
+            return usable_device(self.device)
         if not torch.cuda.is_available():
             return torch.device("cpu")
         return ranks.local_device() if ranks.size() > 1 else torch.device("cuda")

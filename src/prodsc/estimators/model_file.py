@@ -121,9 +121,18 @@ def _restored(model: Model, tensors: dict[str, Tensor], about: dict[str, Any]) -
     model.seed_ = about["seed"]
     model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
     model.labels_ = tensors["labels"].numpy()
-    model.device_ = model._choose_device()
+    model.device_ = _device_here(model)
     model._restore(tensors, about)
     return model
+
+
+def _device_here(model: "Clusterer") -> torch.device:
+    """The device of the fit, or the CPU if this machine does not have it."""
+    try:
+        return model._choose_device()
+    except ParameterError:
+        warnings.warn(f"the model was fitted on {model.device}, which is not here; the CPU is used.", stacklevel=6)
+        return torch.device("cpu")
 
 
 def _check_facts(about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
