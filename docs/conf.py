@@ -37,6 +37,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say the types in words
 numpydoc_show_class_members = False  # the template lists them
 default_role = "code"  # `name` in a docstring is code
+highlight_language = "none"  # equations; code says its language
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",

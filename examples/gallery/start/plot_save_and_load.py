@@ -37,4 +37,10 @@ print("\n".join(card.read_text().splitlines()[:16]))
 # %%
 # The singular values of the rows and of the learned representation, of all rows and of each class.
 
-figure = export.figure("singular-values", model, X, folder / "spectrum.png", y)
+import matplotlib.pyplot as plt
+
+export.figure("singular-values", model, X, folder / "spectrum.png", y)
+picture, ax = plt.subplots(figsize=(7.2, 4))
+ax.imshow(plt.imread(folder / "spectrum.png"))
+ax.axis("off")
+picture.tight_layout(pad=0)
