@@ -5,7 +5,8 @@
 
 Appends to docs/choosing.csv one line for each fit (set, method, seed, ACC, NMI, ARI, processor seconds) and skips what
 is there already, so it can be stopped and run again. `--table` prints the Markdown tables of docs/choosing.md from the
-file without fitting; `--when` prints the short table of the site's front page and of the paper. UMAP and EVoC compile on first use: fit something small before their seconds are measured.
+file without fitting; `--when` prints the short table of the site's front page and of the paper. UMAP
+and EVoC compile on first use: fit something small before their seconds are measured.
 """
 
 import argparse

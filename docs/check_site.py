@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from playwright.sync_api import Page as BrowserPage
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
-from system_chromium import chromium, find_browser  # noqa: E402
+from system_chromium import Heard, chromium, find_browser
 
 WIDTHS = (1400, 375)  # a desk and a telephone
 PAGES = {
@@ -93,8 +93,9 @@ def in_browser(site: Path, shots: Path) -> list[str]:
     with served(site) as home, chromium(path) as browser:
         for width in WIDTHS:
             tab = browser.new_page(viewport={"width": width, "height": 900})
-            tab.on("console", lambda line: problems.append(f"console: {line.text}") if line.type == "error" else None)
-            problems += take_pictures(tab, home, width, shots)
+            heard = Heard()
+            heard.listen(tab, home)
+            problems += [*take_pictures(tab, home, width, shots), *heard.complaints, *heard.requests]
         for query in QUERIES:
             tab = browser.new_page()
             tab.goto(f"{home}/search.html?q={query}")

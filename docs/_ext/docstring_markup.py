@@ -1,12 +1,10 @@
-"""Docstrings are plain text with numpydoc sections; here they become reStructuredText that Sphinx reads without error."""
+"""Docstrings are plain text with numpydoc sections; here they become reStructuredText that Sphinx can read."""
 
 import re
 from typing import Any
 
-from sphinx.ext.autosummary.generate import AutosummaryRenderer  # noqa: F401  (the templates are rendered by it)
 from sphinx.util.inspect import safe_getattr
 
-LITERAL = re.compile(r"`[^`\n]+`")
 SECTION = re.compile(r"^-{3,}$")
 
 

@@ -26,10 +26,13 @@ def by_section(folder: str) -> int:
 
 
 def write_tables(app: Any) -> None:
-    """Tables that come from measurements, so that a page never disagrees with its file."""
+    """Tables and plots that come from measurements, so that a page never disagrees with its file."""
     choosing = runpy.run_path(str(ROOT / "benchmarks" / "choosing.py"))
     GENERATED.mkdir(exist_ok=True)
     (GENERATED / "which_when.txt").write_text(choosing["which_when"]() + "\n", encoding="utf-8")
+    history = runpy.run_path(str(ROOT / "benchmarks" / "history.py"))
+    text = history["page"](GENERATED, "../_generated")
+    (GENERATED / "speed_over_time.txt").write_text(text, encoding="utf-8")
 
 
 def show_root_document(app: Any, docname: str, source: list[str]) -> None:

@@ -29,7 +29,7 @@ rows = np.load(folder / "rows.npy", mmap_mode="r")
 model = prodsc.make("walk", n_clusters=k, random_state=0).fit(rows[some])
 sizes = np.zeros(k, int)
 found = []
-for labels, confidence in model.labelled(folder / "rows.npy"):
+for labels, *_ in model.labelled(folder / "rows.npy"):  # then their confidence
     sizes += np.bincount(labels, minlength=k)
     found.append(labels)
 print("sizes:", sizes, f" ACC {prodsc.metrics.accuracy(y, np.concatenate(found)):.3f}")

@@ -23,10 +23,8 @@ TOPICS = {
 }
 rng = np.random.default_rng(0)
 topics = rng.integers(len(TOPICS), size=500)
-everyday = "the a with and of one old new small near day morning".split()
-texts = [
-    " ".join([*rng.choice(list(TOPICS.values())[t].split(), 5), *rng.choice(everyday, 5)]) for t in topics
-]
+everyday = ["the", "a", "with", "and", "of", "one", "old", "new", "small", "near", "day", "morning"]
+texts = [" ".join([*rng.choice(list(TOPICS.values())[t].split(), 5), *rng.choice(everyday, 5)]) for t in topics]
 print(texts[0])
 
 # %%

@@ -200,7 +200,9 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             On the CPU, in evaluation mode: rows as `predict` takes them, of shape (n, d), to logits of shape
             (n, n_clusters) whose largest is at the label.
         """
-        raise ParameterError(f"{type(self).__name__} does not label rows by a network with one output for each cluster.")
+        raise ParameterError(
+            f"{type(self).__name__} does not label rows by a network with one output for each cluster."
+        )
 
     def _choose_n_clusters(self, rows: RowReader) -> int:
         """k of this fit; a method that takes n_clusters="auto" overrides this."""
