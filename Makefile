@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo screenshots docs paper test test-slow test-rivals test-peers test-oldest test-newest fuzz bench faults lint \
+.PHONY: demo screenshots docs paper test test-slow test-rivals test-peers test-lonely-peers test-oldest test-newest fuzz bench faults lint \
 	dist sbom lock clean
 
 demo: $(INSTALLED)  ## cluster the digits that ship with scikit-learn: a table and a page with pictures
@@ -45,6 +45,9 @@ test-peers: $(INSTALLED)  ## round trips with the libraries of the extra `peers`
 	.venv-peers/bin/uv pip install --quiet --system-certs --python .venv-peers/bin/python -c constraints.txt \
 		-e ".[dev,peers]"  # pip tries versions of so many libraries for more than half an hour
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 .venv-peers/bin/python -m pytest -rs tests/adapters
+
+test-lonely-peers: .venv-release/.installed  ## the same with FiftyOne (and a MongoDB) and latent-scope, apart
+	.venv-release/bin/python tools/test_lonely_peers.py
 
 OLDEST ?= .venv-oldest
 test-oldest:  ## a quick part of the tests with the oldest versions that pyproject.toml allows; several GB the first time
@@ -102,5 +105,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .venv-oldest .venv-newest .venv-peers .venv-docs .venv-release .venv-clean \
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .venv-oldest .venv-newest .venv-peers .venv-docs .venv-release .venv-clean .venv-fiftyone .venv-latentscope \
 		docs/_build docs/_generated docs/api docs/gallery dist fuzz-failures
