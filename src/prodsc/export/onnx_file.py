@@ -54,7 +54,7 @@ def onnx(path: str | Path, model: Any, *, force: bool = False) -> Path:
     for library in ("onnx", "onnxscript"):
         require(library, extra="onnx", caller="the export to ONNX")
     network = LabelsAndProbabilities(model.label_network()).eval()
-    sample = torch.ones(2, model.n_features_in_, dtype=model.centre_.dtype)
+    sample = torch.ones(2, *(model.image_shape_ or (model.n_features_in_,)), dtype=model.centre_.dtype)
     with _quiet(), torch.inference_mode(False):
         program = torch.onnx.export(
             network,
