@@ -67,14 +67,7 @@ class SoftClusterer(DeepClusterer):
         return self._all_probabilities(self._new_rows(X))[:, self.order_].cpu().numpy()
 
     def label_network(self) -> nn.Module:
-        """The network that labels rows.
-
-        Returns
-        -------
-        torch.nn.Module
-            On the CPU, in evaluation mode: rows as `predict` takes them, of shape (n, d), to logits of shape
-            (n, n_clusters) whose largest is at the label.
-        """
+        """The network that labels rows, from rows as `predict` takes them to logits; on the CPU, in evaluation mode."""
         check_is_fitted(self)
         scale = Scale(self.scaling, self.centre_, self.spread_)  # type: ignore[arg-type]
         network = LabelNetwork(scale, copy.deepcopy(self._logits()), self.order_)
