@@ -51,6 +51,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    labels_by_network: ClassVar[bool] = False  # whether `label_network` gives rows -> k logits, which ONNX can hold
     departures: ClassVar[str] = ""  # how the defaults differ from the authors' settings; tables print it
     option_groups: ClassVar[dict[str, type]] = {}  # constructor arguments that are option objects
 
@@ -190,6 +191,19 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(fresh, name)
         return fresh
+
+    def label_network(self) -> nn.Module:
+        """The network that labels rows, for methods whose `labels_by_network` is True.
+
+        Returns
+        -------
+        torch.nn.Module
+            On the CPU, in evaluation mode: rows as `predict` takes them, of shape (n, d), to logits of shape
+            (n, n_clusters) whose largest is at the label.
+        """
+        raise ParameterError(
+            f"{type(self).__name__} does not label rows by a network with one output for each cluster."
+        )
 
     def _choose_n_clusters(self, rows: RowReader) -> int:
         """k of this fit; a method that takes n_clusters="auto" overrides this."""
