@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from prodsc import files, manifest
 from prodsc._version import __version__
-from prodsc.core.graph import Kernel, OutlierModel, Partition
+from prodsc.core.graph import HeadPartition, Kernel, OutlierModel, Partition
 from prodsc.errors import ModelFileError, ParameterError, ProdscError, reason_of
 from prodsc.estimators.capabilities import Capability, can, method_of
 from prodsc.estimators.parameters import check_parameters, current_names
@@ -206,7 +206,10 @@ def restore_history(tensors: dict[str, Tensor], facts: dict[str, Any]) -> dict[s
     return history | {"phase": np.array(facts["phases"])[history["phase"]]}
 
 
-def partition_state(partition: Partition) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def partition_state(partition: Partition | HeadPartition) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    if isinstance(partition, HeadPartition):
+        tensors = {"partition/landmarks": partition.kernel.landmarks, "partition/order": partition.order}
+        return tensors, {"temperature": partition.temperature}
     tensors = {
         "partition/landmarks": partition.kernel.landmarks,
         "partition/degrees": partition.degrees,
@@ -221,6 +224,13 @@ def restore_partition(
 ) -> Partition:
     parts = {name: tensor.to(device) for name, tensor in under("partition", tensors).items()}
     return Partition(kernel(parts.pop("landmarks")), **parts, variance=facts["variance"], inertia=facts["inertia"])
+
+
+def restore_head_partition(
+    kernel: Callable[[Tensor], Kernel], tensors: dict[str, Tensor], facts: dict[str, Any], device: torch.device
+) -> HeadPartition:
+    parts = {name: tensor.to(device) for name, tensor in under("partition", tensors).items()}
+    return HeadPartition(kernel(parts["landmarks"]), parts["order"], facts["temperature"])
 
 
 def expression_state(expression: OutlierModel | None) -> dict[str, Tensor]:

@@ -27,7 +27,7 @@ LABEL_AFFINITIES = ("auto", "gram", "coefficients", "neighbours")
 HEADS = ("separate", "shared")
 CODE_GRAPHS = ("neighbours", "coefficients")
 WEIGHT_POLICIES = ("auto", "best", "converged", "last")
-STARTS = ("auto", "warm-up", "whitened")
+STARTS = ("auto", "walk", "warm-up", "whitened")
 EIGENSOLVERS = ("auto", "exact", "remembered")
 
 RENAMED = {"neighbour_views": "n_neighbors", "keep": "keep_weights"}  # version 0.1 -> 0.2
@@ -201,10 +201,18 @@ PARAMETERS = (
     _choice(
         "start",
         STARTS,
-        "How the heads start: trained by the warm-up, or whitened in closed form with a frozen encoder. 'auto': "
-        "'whitened' with a conv encoder, else 'warm-up'",
+        "How the heads start: with C a random walk between nearest rows and a head that learns the labels of the walk, "
+        "trained by the published warm-up, or whitened in closed form with a frozen encoder. 'auto': 'whitened' with "
+        "a conv encoder, 'walk' for features, 'warm-up' with other encoders, with known labels or pairs, or if you "
+        "set a parameter that 'walk' does not have",
     ),
-    _count("warmup_steps", 0, "Steps on the anti-collapse term alone. 0: no warm-up, and f is not copied to h"),
+    _count(
+        "warmup_steps",
+        0,
+        "Steps before the joint phase, published on the anti-collapse term alone. 0: no warm-up, and f is not copied "
+        "to h. 'auto': 50, or after a walk 8 epochs, at least 100",
+        also="auto",
+    ),
     Parameter(
         "TrainingOptions.n_neighbors",
         "a whole number of at least 0 or 'auto'",

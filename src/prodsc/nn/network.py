@@ -26,6 +26,8 @@ class Network(nn.Module):
         H -> X, for a phase of training on reconstruction.
     whitening : Whitening, optional
         Applied to H.
+    g : nn.Module, optional
+        H -> one output for each cluster, whose largest is the label.
     """
 
     dtype = torch.float32  # of its products; outputs are always float32
@@ -37,9 +39,11 @@ class Network(nn.Module):
         h: nn.Module,
         decoder: nn.Module | None = None,
         whitening: "Whitening | None" = None,
+        g: nn.Module | None = None,
     ):
         super().__init__()
-        self.encoder, self.f, self.h, self.decoder, self.whitening = encoder, f, h, decoder, whitening
+        self.encoder, self.f, self.h, self.g = encoder, f, h, g
+        self.decoder, self.whitening = decoder, whitening
 
     def encode(self, X: Tensor) -> Rows:
         """H, one row of pre-features per row or image of X."""
@@ -64,6 +68,12 @@ class Network(nn.Module):
         with autocast_to(self.dtype, H.device):
             Y = self.h(H)
         return F.normalize(Y.float())
+
+    def outputs(self, H: Rows) -> Rows:
+        """One output for each cluster."""
+        assert self.g is not None  # only called for networks that label
+        with autocast_to(self.dtype, H.device):
+            return self.g(H).float()
 
     def copy_z_to_y(self) -> None:
         """Copy the weights of head f to head h, so that Y = Z when warm-up ends."""

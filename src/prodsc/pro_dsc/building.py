@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from prodsc.core import losses
 from prodsc.core.losses import Objective, Term
@@ -16,6 +17,7 @@ from prodsc.nn import (
     ConvDecoder,
     ConvEncoder,
     Network,
+    PrincipalCoordinates,
     Whitening,
     build_seeded,
     head,
@@ -61,7 +63,8 @@ def build_network(config: Config, sample: Tensor, seed: int, device: torch.devic
         f, h = (
             build_seeded(lambda: head(width, config.n_components, config.head_hidden_size), generator) for _ in "fh"
         )
-        network = Network(encoder, f, h, decoder)
+        g = build_seeded(lambda: nn.Linear(width, config.n_clusters), generator) if config.from_walk else None
+        network = Network(encoder, f, h, decoder, g=g)
     network.dtype = resolve_dtype(config.precision, device)
     return network
 
@@ -70,6 +73,10 @@ def _build_encoder(config: Config, sample: Tensor, generator: torch.Generator) -
     """The encoder, and the decoder of a conv encoder."""
     if isinstance(config.encoder, nn.Module):
         return copy.deepcopy(config.encoder), None  # the caller's module keeps its weights
+    if config.from_walk:
+        n_directions = min(config.rules.walk_directions, sample.shape[1])
+        layers = build_seeded(lambda: mlp(n_directions, config.hidden_size), generator)
+        return nn.Sequential(PrincipalCoordinates(sample.shape[1], n_directions), layers), None
     if config.encoder == "mlp":
         return build_seeded(lambda: mlp(sample.shape[1], config.hidden_size), generator), None
     if config.encoder == "none":
@@ -115,11 +122,31 @@ def build_objective(config: Config, n_rows: int, constrained: bool = False) -> O
         Term("reconstruction", 1.0, lambda s: losses.reconstruction(s.X, s.X_hat)) if reconstruction else None,
         anti_collapse.get(config.anti_collapse),
         Term("self_expression", config.gamma, lambda s: losses.self_expression(s.Z, s.C)),
-        regulariser.get(config.regulariser),
+        None if config.from_walk else regulariser.get(config.regulariser),
         # The weight of the constraints is gamma, as both weigh how rows are expressed.
         Term("links", config.gamma, lambda s: losses.links(s.Y, s.C, s.R)) if constrained else None,  # type: ignore[arg-type]
     ]
+    if config.from_walk:
+        terms += _walk_terms(config)
     return Objective(*(term for term in terms if term is not None))
+
+
+def _walk_terms(config: Config) -> list[Term[Step]]:
+    """Terms of a start from a walk: self-expression by the walk, and what the label head learns.
+
+    The labels weigh as much as the coding rate of d directions. The regulariser of C is left out: the walk has the
+    structure that it looks for, and its eigenvectors would cost more than the rest of a step.
+    """
+    d = float(config.n_components)
+    return [
+        Term("walk_expression", config.gamma, lambda s: losses.walk_expression(s.Z, s.Z_near)),
+        Term("cross_entropy", d, lambda s: cross_entropy(torch.cat([s.outputs, s.outputs_near]), s.targets.repeat(2))),
+        Term(
+            "negative_information",
+            d,
+            lambda s: losses.negative_information(s.outputs.softmax(1), s.outputs_near.softmax(1)),
+        ),
+    ]
 
 
 def _block_diagonal_term(k: int, memory: losses.RememberedBlockDiagonal | None) -> Callable[[Step], Scalar]:
@@ -136,6 +163,7 @@ def build_phases(
     seed: int,
     whiten: Callable[[Network], None],
     constraints: Constraints | None = None,
+    uneven: bool = False,
 ) -> list[Phase]:
     """Reconstruction for a conv encoder, warm-up on the anti-collapse term or `whiten`, then all terms together."""
     sizes = (config.pretrain_batch_size, config.batch_size, config.batch_size)
@@ -148,6 +176,14 @@ def build_phases(
     joint_terms = tuple(name for name in objective.terms if name != "reconstruction")
     steps = config.epochs * joint.per_epoch
     phases = []
+    if config.from_walk:
+        # Information prefers clusters of like size, so it does not refine uneven ones.
+        learned = "cross_entropy" if uneven else "negative_information"
+        terms = ("coding_rate", "walk_expression", "cross_entropy")
+        return [
+            Phase("warm-up", config.warmup_steps, terms, warm_up, partial(_adamw, config)),
+            Phase("joint", steps, ("coding_rate", "self_expression", learned), joint, on_enter=Network.copy_z_to_y),
+        ]
     if "reconstruction" in objective.terms and config.pretrain_epochs:
         pretrain_steps = config.pretrain_epochs * pretrain.per_epoch
         phases.append(Phase("pre-train", pretrain_steps, ("reconstruction",), pretrain, partial(_adam, config)))
@@ -162,6 +198,10 @@ def build_phases(
 
 def _adam(config: Config, network: Network) -> torch.optim.Optimizer:
     return torch.optim.Adam(network.parameters(), lr=config.pretrain_learning_rate)
+
+
+def _adamw(config: Config, network: Network) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=1e-2)  # PyTorch's default
 
 
 def _sgd(config: Config, network: Network) -> torch.optim.Optimizer:

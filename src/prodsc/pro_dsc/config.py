@@ -73,13 +73,23 @@ class Config:
         return self.start == "whitened"
 
     @property
+    def from_walk(self) -> bool:
+        """Whether the fit starts from a walk, so that a head of the network gives the labels."""
+        return self.start == "walk"
+
+    @property
     def resolved_params(self) -> dict[str, Any]:
         """The value of each parameter that was "auto", except gamma."""
         return {name: getattr(self, name) for name in sorted(self.automatic - {"gamma"})}
 
 
 def resolve_config(
-    params: Mapping[str, Any], shape: tuple[int, ...], n_clusters: int, rules: AutoRules = AUTO_RULES
+    params: Mapping[str, Any],
+    shape: tuple[int, ...],
+    n_clusters: int,
+    rules: AutoRules = AUTO_RULES,
+    *,
+    constrained: bool = False,
 ) -> Config:
     """Find a value for every parameter that is "auto".
 
@@ -93,12 +103,14 @@ def resolve_config(
         Number of clusters, given or estimated.
     rules : AutoRules
         The numbers behind "auto".
+    constrained : bool
+        Whether labels or pairs are known.
 
     Returns
     -------
     Config
     """
-    return make_config(params, resolve_auto(params, shape, n_clusters, rules), n_clusters, rules)
+    return make_config(params, resolve_auto(params, shape, n_clusters, rules, constrained=constrained), n_clusters, rules)
 
 
 def make_config(

@@ -1,6 +1,7 @@
 """What "auto" stands for: every value that a fit chooses from the data. docs/defaults.md gives the reasons.
 
-There are two ways to start. Feature matrices start from a network that the warm-up trains. Images with few of them per
+There are three ways to start. Feature matrices start from a walk between nearest rows (`walk_start`), or as published
+from a network that the warm-up trains. Images with few of them per
 cluster start from a whitened autoencoder: their clusters are close to subspaces already (one face in many lights, one
 object from many sides), and the nearest images in pixels are often of another class.
 """
@@ -23,7 +24,15 @@ AUTO = "auto"
 class AutoRules:
     """The numbers behind "auto". Most were chosen on real data sets with ACC in sight (docs/notes/defaults.md)."""
 
+    # training from a walk
+    walk_steps: int = 100  # of the warm-up and of the joint phase, at least
+    walk_epochs: int = 8  # of the warm-up: many rows need more steps to be learned
+    walk_hidden_size: int = 256
+    walk_batch_size: int = 512
+    walk_batch_per_cluster: int = 8
+    walk_directions: int = 128  # principal directions that the network sees
     # training from a warm-up
+    warmup_steps: int = 50
     steps: int = 200  # of the joint phase
     steps_per_cluster: int = 2  # more clusters take longer to separate
     hidden_size: int = 512
@@ -68,7 +77,12 @@ AUTO_RULES = AutoRules()
 
 
 def resolve_auto(
-    given: Mapping[str, Any], shape: tuple[int, ...], k: int, rules: AutoRules = AUTO_RULES
+    given: Mapping[str, Any],
+    shape: tuple[int, ...],
+    k: int,
+    rules: AutoRules = AUTO_RULES,
+    *,
+    constrained: bool = False,
 ) -> dict[str, Any]:
     """A value for every parameter that is "auto", from the shape of the data and the number of clusters.
 
@@ -85,6 +99,8 @@ def resolve_auto(
         Number of clusters.
     rules : AutoRules
         The numbers behind "auto".
+    constrained : bool
+        Whether labels or pairs are known.
 
     Returns
     -------
@@ -98,12 +114,14 @@ def resolve_auto(
     is_mlp = isinstance(encoder, str) and encoder == "mlp"
     start = given["start"]
     if start == AUTO:
-        start = "whitened" if isinstance(encoder, str) and encoder == "conv" else "warm-up"
-    whitened = start == "whitened"
+        start = _choose_start(given, encoder, constrained)
+    whitened, from_walk = start == "whitened", start == "walk"
     of_pixels = whitened or (len(shape) > 2 and not is_mlp)
     batch_size = given["batch_size"]
     if batch_size == AUTO:
         batch_size = 2048 if whitened or k > rules.n_components else 1024
+        if from_walk:  # at least two batches: walks of a batch should leave it
+            batch_size = min(max(rules.walk_batch_size, rules.walk_batch_per_cluster * k), max(n // 2, 2))
     components = given["n_components"]
     if components == AUTO:
         components = max(2, min(256, n // rules.rows_per_dimension)) if whitened else components_for(k, rules)
@@ -113,13 +131,15 @@ def resolve_auto(
     if whitened:
         steps = min(rules.whitened_steps, -(-rules.whitened_cluster_steps // k))
     else:
-        steps = rules.steps + rules.steps_per_cluster * k
+        steps = rules.walk_steps if from_walk else rules.steps + rules.steps_per_cluster * k
+    per_epoch = max(n // batch_size, 1)
     values = {
         "encoder": encoder,
         "start": start,
         "batch_size": batch_size,
         "n_components": components,
-        "hidden_size": max(rules.hidden_size, components),
+        "hidden_size": max(rules.walk_hidden_size if from_walk else rules.hidden_size, components),
+        "warmup_steps": max(rules.walk_steps, rules.walk_epochs * per_epoch) if from_walk else rules.warmup_steps,
         "gamma": rules.safe_share * gamma_safe(min(n, batch_size), components, given["eps"]),
         "eta": AUTO if whitened else rules.eta,
         "learning_rate": 1e-2 if whitened else 1e-3,
@@ -127,12 +147,25 @@ def resolve_auto(
         "label_affinity": affinity,
         "max_landmarks": landmarks_for(k, affinity, rules),
         "power": rules.squared if whitened and affinity == "gram" else 1.0,
-        "n_neighbors": 0 if of_pixels else neighbors_for(n, k, rules),
-        "keep_weights": "converged" if whitened else "last" if of_pixels else "best",
+        "n_neighbors": 0 if of_pixels or from_walk else neighbors_for(n, k, rules),
+        "keep_weights": "converged" if whitened else "last" if of_pixels or from_walk else "best",
         "epochs": _epochs(steps, n, batch_size),
         "pretrain_epochs": _epochs(rules.pretrain_steps, n, given["pretrain_batch_size"]),
     }
     return {name: value for name, value in values.items() if _is_auto(given[name])}
+
+
+WARM_UP_PARAMETERS = ("warmup_steps", "n_neighbors", "keep_weights", "label_affinity", "power", "max_landmarks")
+
+
+def _choose_start(given: Mapping[str, Any], encoder: Any, constrained: bool) -> str:
+    """The start of a fit; a parameter that only the published start has asks for it."""
+    if isinstance(encoder, str) and encoder == "conv":
+        return "whitened"
+    published = any(not _is_auto(given[name]) for name in WARM_UP_PARAMETERS)
+    features = isinstance(encoder, str) and encoder == "mlp" and given["head_hidden_size"] is None
+    plain = features and given["anti_collapse"] == "coding-rate" and given["normaliser"] == "softmax"
+    return "walk" if plain and not published and not constrained else "warm-up"
 
 
 def components_for(k: int, rules: AutoRules = AUTO_RULES) -> int:

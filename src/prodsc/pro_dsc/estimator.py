@@ -169,7 +169,7 @@ class PRODSC(LabellerInterface):
         saved = open_checkpoint(checkpoint)
         if saved is not None:
             self.seed_ = saved.about["seed"]  # random_state=None drew another one just now
-        config = self._resolve_config(rows.array.shape)
+        config = self._resolve_config(rows.array.shape, constraints is not None)
         rows = self._reader(rows.array, config.flat_images)
         identity = {} if checkpoint is None else fit_identity(self, self.seed_, rows)
         trained = train_network(
@@ -198,8 +198,9 @@ class PRODSC(LabellerInterface):
         self.gamma_ = trained.config.gamma
         self.known_clusters_ = {} if constraints is None else constraints.name_clusters(self.labels_)
 
-    def _resolve_config(self, shape: tuple[int, ...]) -> Config:
-        return resolve_config(self.flat_params(), shape, self.n_clusters_, self.auto_rules)
+    def _resolve_config(self, shape: tuple[int, ...], constrained: bool = False) -> Config:
+        params = self.flat_params()
+        return resolve_config(params, shape, self.n_clusters_, self.auto_rules, constrained=constrained)
 
     @property
     def resolved_params_(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from prodsc.core.graph import Partition
+from prodsc.core.graph import HeadPartition, Partition
 from prodsc.errors import ModelFileError
 from prodsc.estimators import model_file
 from prodsc.estimators.base import Clusterer
@@ -40,8 +40,8 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self.labeller_.network
 
     @property
-    def partition_(self) -> Partition:
-        """The spectral clustering: landmarks, eigenvectors and centres."""
+    def partition_(self) -> Partition | HeadPartition:
+        """The spectral clustering (landmarks, eigenvectors and centres), or the clusters of a label head."""
         return self.labeller_.partition
 
     def _set_labels(self, labeller: Labeller, row_labels: RowLabels) -> None:
@@ -188,7 +188,8 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ) -> None:
         network.load_state_dict(model_file.under("network", tensors))
         network.to(self.device_).eval()
-        partition = model_file.restore_partition(lambda Y: make_kernel(config, Y), tensors, facts, self.device_)
+        restore = model_file.restore_head_partition if config.from_walk else model_file.restore_partition
+        partition = restore(lambda Y: make_kernel(config, Y), tensors, facts, self.device_)
         outliers = model_file.restore_expression(
             lambda Y, Z, quantiles: make_outlier_model(config, Y, Z, quantiles), tensors, self.device_
         )

@@ -14,6 +14,7 @@ from prodsc import ranks
 from prodsc.core.graph import (
     CoefficientKernel,
     GramKernel,
+    HeadPartition,
     Kernel,
     LandmarkConstraints,
     NeighbourKernel,
@@ -21,6 +22,7 @@ from prodsc.core.graph import (
     Partition,
     PowerKernel,
     calibrate,
+    calibrated_temperature,
     eigengap,
     nearest_neighbours,
     neighbour_agreement,
@@ -56,7 +58,7 @@ class Labeller:
     network: Network
     config: Config
     device: torch.device
-    partition: Partition
+    partition: Partition | HeadPartition
     outliers: OutlierModel | None  # None in a model saved before there were outlier scores
 
     def label(self, rows: RowReader, with_residuals: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
@@ -65,14 +67,14 @@ class Labeller:
         On several ranks each labels a share of rows that are in files, and all get all of them.
         """
 
-        def label_batch(Y: Tensor, Z: Tensor) -> tuple[Tensor, ...]:
-            both = self.partition.labels_and_confidence(Y)
+        def label_batch(labelled: Tensor, Y: Tensor, Z: Tensor) -> tuple[Tensor, ...]:
+            both = self.partition.labels_and_confidence(labelled)
             if not with_residuals:
                 return both
             assert self.outliers is not None
             return (*both, self.outliers.residuals(Y, Z).double().cpu())
 
-        heads = self._y_and_z if with_residuals else lambda H: (self.network.y(H), H)
+        heads = self._all_heads if with_residuals else lambda H: (self.label_head(H), H, H)
         none = (torch.zeros(0, dtype=torch.long), *[torch.zeros(0, dtype=torch.float64)] * (1 + with_residuals))
         for n, mine in rows.rounds(ROWS_AT_ONCE):  # a rank may have no rows
             parts = zip(none, *starmap(label_batch, self.outputs(heads, rows.chunks(mine))), strict=True)
@@ -81,7 +83,7 @@ class Labeller:
 
     def probabilities(self, rows: RowReader) -> np.ndarray:
         """n x k probabilities, largest where `label` puts the row."""
-        return np.concatenate([*map(self.partition.probabilities, self.outputs(self.network.y, rows.chunks()))])
+        return np.concatenate([*map(self.partition.probabilities, self.outputs(self.label_head, rows.chunks()))])
 
     def Y(self, rows: RowReader) -> Tensor:
         return torch.cat([*self.outputs(self.network.y, rows.chunks())])
@@ -93,8 +95,12 @@ class Labeller:
         """What a head of the network gives for each batch."""
         return network_outputs(self.network, head, batches, self.device)
 
-    def _y_and_z(self, H: Tensor) -> tuple[Tensor, Tensor]:
-        return self.network.y(H), self.network.z(H)
+    def label_head(self, H: Tensor) -> Tensor:
+        """What labels are made from: Y, or the outputs of the label head."""
+        return self.network.outputs(H) if self.config.from_walk else self.network.y(H)
+
+    def _all_heads(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self.label_head(H), self.network.y(H), self.network.z(H)
 
 
 def fit_labeller(
@@ -133,6 +139,8 @@ def fit_labeller(
     row_labels : RowLabels
         Labels, confidence and outlier scores of the training rows.
     """
+    if config.from_walk:
+        return _fit_head_labeller(network, config, rows, seed, device)
     config = _choose_max_landmarks(config, constraints)
     chosen = _choose_rows(config, len(rows), seed, constraints)
     y_and_z = network_outputs(network, lambda H: (network.y(H), network.z(H)), rows.chunks(chosen), device)
@@ -146,6 +154,39 @@ def fit_labeller(
     partition = _fit_partition(config, Y, chosen, seed, constraints, device)
     ranks.broadcast(partition.degrees, partition.directions, partition.centres)
     partition = _calibrate(partition, config, rows, chosen, Y)
+    return _finish(network, config, rows, device, partition, Y, Z, seed)
+
+
+def _fit_head_labeller(
+    network: Network, config: Config, rows: RowReader, seed: int, device: torch.device
+) -> tuple[Labeller, RowLabels]:
+    """Labels by the label head of a network, which only their confidence and the outlier scores are fitted to."""
+    width = int(np.prod(rows.array.shape[1:]))
+    some = evenly_spaced(len(rows), min(config.max_landmarks, max(CALIBRATION_NUMBERS // width, 2)))
+    X = torch.cat([X.flatten(1) for X in rows.chunks(some)])
+    heads = network_outputs(
+        network, lambda H: (network.outputs(H), network.y(H), network.z(H)), rows.chunks(some), device
+    )
+    outputs, Y, Z = map(torch.cat, zip(*heads, strict=True))
+    agreement = torch.tensor(neighbour_agreement(X, outputs.argmax(1).cpu().numpy()), dtype=torch.float64)
+    ranks.broadcast(agreement, Y, Z)
+    kernel = make_kernel(config, Y[torch.from_numpy(evenly_spaced(len(Y), 1024))])
+    order = torch.arange(config.n_clusters, device=device)
+    partition = HeadPartition(kernel, order, calibrated_temperature(outputs, float(agreement)))
+    return _finish(network, config, rows, device, partition, Y, Z, seed)
+
+
+def _finish(
+    network: Network,
+    config: Config,
+    rows: RowReader,
+    device: torch.device,
+    partition: Partition | HeadPartition,
+    Y: Tensor,
+    Z: Tensor,
+    seed: int,
+) -> tuple[Labeller, RowLabels]:
+    """Label all rows, and number the clusters by size."""
     some = sample_dictionary(len(Y), seed)
     outliers = make_outlier_model(config, Y[some], Z[some], np.zeros(0))
     labeller = Labeller(network, config, device, partition, outliers)

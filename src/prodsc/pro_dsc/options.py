@@ -35,7 +35,7 @@ class TrainingOptions:
     """Schedule and optimiser."""
 
     start: str = "auto"
-    warmup_steps: int = 50
+    warmup_steps: int | Auto = "auto"
     n_neighbors: int | Auto = "auto"
     keep_weights: str = "auto"
     learning_rate: float | Auto = "auto"

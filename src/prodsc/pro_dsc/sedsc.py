@@ -1,8 +1,6 @@
 """Self-expressive deep subspace clustering without an anti-collapse term: what PRO-DSC repairs."""
 
-from dataclasses import replace
-
-from prodsc.pro_dsc.config import Config
+from prodsc.pro_dsc.config import Config, resolve_config
 from prodsc.pro_dsc.estimator import PRODSC
 
 
@@ -13,6 +11,7 @@ class SEDSC(PRODSC):
     anti-collapse term, of neighbour views and of the weights to keep have no effect.
     """
 
-    def _resolve_config(self, shape: tuple[int, ...]) -> Config:
+    def _resolve_config(self, shape: tuple[int, ...], constrained: bool = False) -> Config:
+        params = self.flat_params() | {"anti_collapse": "none", "n_neighbors": 0, "keep_weights": "last"}
         # Keeping the best weights would hide the collapse.
-        return replace(super()._resolve_config(shape), anti_collapse="none", n_neighbors=0, keep_weights="last")
+        return resolve_config(params, shape, self.n_clusters_, self.auto_rules, constrained=constrained)

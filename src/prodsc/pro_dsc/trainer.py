@@ -5,24 +5,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from prodsc import ranks
 from prodsc.core import metrics
 from prodsc.core.graph import nearest_neighbours, spectral_partition
 from prodsc.core.self_expression import SelfExpression, perplexity
-from prodsc.nn import Network
+from prodsc.nn import Network, PrincipalCoordinates
 from prodsc.pro_dsc.building import build_network, build_objective, build_phases, self_expression_of
 from prodsc.pro_dsc.config import Config
 from prodsc.pro_dsc.constraints import Constraints
 from prodsc.pro_dsc.defaults import find_eta
 from prodsc.pro_dsc.labeller import make_kernel, network_outputs
 from prodsc.pro_dsc.neighbour_sampler import NeighbourSampler
+from prodsc.pro_dsc.walk_start import WalkStart, start_walk
 from prodsc.random import StepStream, Stream, evenly_spaced, generator
 from prodsc.sources.rows import RowReader
 from prodsc.sources.stored import StoredRows
@@ -83,7 +84,7 @@ def train_network(
     training = run_training(
         trainer.network,
         objective,
-        build_phases(config, objective, len(rows), seed, trainer.whiten, constraints),
+        build_phases(config, objective, trainer.n_rows, seed, trainer.whiten, constraints, trainer.uneven),
         trainer.make_step,
         [*trainer.callbacks(), *callbacks],
         identity=identity or {},
@@ -103,6 +104,11 @@ class Trainer:
         self.config, self.rows, self.seed, self.device, self.constraints = config, rows, seed, device, constraints
         self.network = build_network(config, rows[slice(0, 100)], seed, device).to(device)
         ranks.broadcast(*self.network.state_dict().values())
+        self.walk: WalkStart | None = None
+        if config.from_walk:
+            assert isinstance(self.network.encoder, nn.Sequential)
+            coordinates = cast(PrincipalCoordinates, self.network.encoder[0])
+            self.walk = start_walk(rows, coordinates, config.n_clusters, seed, device)
         if config.batch_size <= config.n_clusters < len(rows):
             warnings.warn(
                 f"batch_size={config.batch_size} is not larger than n_clusters={config.n_clusters}, so no batch "
@@ -110,6 +116,16 @@ class Trainer:
                 UserWarning,
                 stacklevel=6,
             )
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that batches are drawn from."""
+        return len(self.rows) if self.walk is None else len(self.walk.X)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the walk shows clusters of very different size."""
+        return self.walk is not None and self.walk.uneven
 
     def callbacks(self) -> list[Callback]:
         """Callbacks that belong to the method: the collapse guard, and the one that decides which weights to keep."""
@@ -132,6 +148,8 @@ class Trainer:
     def make_step(self, phase: Phase, t: int) -> Step:
         """Batch t of a phase."""
         batch = phase.batches[t]
+        if self.walk is not None:
+            return self._walk_step(self.walk, phase, t)
         relation = self._relation(batch) if "links" in phase.terms else None
         if self.config.whitened and phase.name == "joint":
             X = H = self._frozen_features(phase, t)
@@ -139,6 +157,15 @@ class Trainer:
             X, H = read_batch(self.rows, phase, t).to(self.device), None
         near = self._neighbour_view(phase, t, X)
         return Step(self.network, X, lambda Y: self._express(Y, relation), batch, H, relation, near)
+
+    def _walk_step(self, walk: WalkStart, phase: Phase, t: int) -> Step:
+        """A batch and the ends of walks from its rows."""
+        batch = phase.batches[t]
+        ends = walk.sampler.ends(batch, generator(*phase.batches.seed, t, StepStream.NEIGHBOUR))
+        mine = ranks.share(len(batch))
+        X, near = (walk.X[torch.from_numpy(which[mine]).to(self.device)] for which in (batch, ends))
+        targets = walk.labels[torch.from_numpy(batch).to(self.device)]
+        return Step(self.network, X, lambda Y: self._express(Y, None), batch, near=near, targets=targets)
 
     def _express(self, Y: Tensor, relation: Tensor | None) -> SelfExpression:
         return self_expression_of(replace(self.config, eta=self.eta), Y, relation)

@@ -414,7 +414,7 @@ def result_content(request: FitRequest, data: Source, model: PRODSC, result: Fit
             "seed": model.seed_,
             "device": str(model.device_),
         },
-        "clusters": {"sizes": result.sizes, "inertia": model.partition_.inertia},
+        "clusters": {"sizes": result.sizes, "inertia": getattr(model.partition_, "inertia", None)},
         "scores": result.scores,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),

@@ -33,6 +33,8 @@ class Step:
         Known pairs of the batch: 1 together, -1 apart, 0 unknown.
     near : Tensor of shape (m, ...), optional
         Rows (or their features, if the encoder is frozen) that Y comes from instead, see pro_dsc/neighbour_sampler.py.
+    targets : Tensor of int, shape (n,), optional
+        Labels of the whole batch that the label head learns.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class Step:
         H: Rows | None = None,
         R: Tensor | None = None,
         near: Tensor | None = None,
+        targets: Tensor | None = None,
     ):
         self.network, self._X, self._express, self.rows, self._H, self.R = network, X, express, rows, H, R
-        self._near = near
+        self._near, self._targets = near, targets
         self.n = len(X) if rows is None else len(rows)
 
     @cached_property
@@ -65,7 +68,24 @@ class Step:
     def Y(self) -> Rows:
         return ranks.gather(self.network.y(self._H_near), self.n)
 
+    @cached_property
+    def Z_near(self) -> Rows:
+        return ranks.gather(self.network.z(self._H_near), self.n)
+
+    @cached_property
+    def outputs(self) -> Rows:
+        return ranks.gather(self.network.outputs(self.H), self.n)
+
+    @cached_property
+    def outputs_near(self) -> Rows:
+        return ranks.gather(self.network.outputs(self._H_near), self.n)
+
     @property
+    def targets(self) -> Tensor:
+        assert self._targets is not None  # only a start from a walk has them
+        return self._targets
+
+    @cached_property
     def _H_near(self) -> Rows:
         if self._near is None:
             return self.H

@@ -5,6 +5,7 @@ from prodsc.core.graph.constraints import LandmarkConstraints
 from prodsc.core.graph.eigen import cluster_qr, eigengap, laplacian_eigenvalues, leading_eigenvectors
 from prodsc.core.graph.kernels import CoefficientKernel, GramKernel, Kernel, NeighbourKernel, PowerKernel
 from prodsc.core.graph.kmeans import kmeans, seeded_kmeans
+from prodsc.core.graph.label_head import HeadPartition, calibrated_temperature
 from prodsc.core.graph.layers import nested_layers
 from prodsc.core.graph.neighbours import (
     leading_directions,
@@ -22,6 +23,7 @@ from prodsc.core.graph.walk_labels import WalkLabels, label_walks
 __all__ = [
     "CoefficientKernel",
     "GramKernel",
+    "HeadPartition",
     "Kernel",
     "LandmarkConstraints",
     "NeighbourKernel",
@@ -32,6 +34,7 @@ __all__ = [
     "WalkLabels",
     "WalkSampler",
     "calibrate",
+    "calibrated_temperature",
     "cluster_qr",
     "eigengap",
     "kmeans",

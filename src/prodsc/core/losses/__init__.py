@@ -8,7 +8,7 @@ from prodsc.core.losses.links import links
 from prodsc.core.losses.norms import frobenius, l1, nuclear
 from prodsc.core.losses.objective import LossReport, Objective, Term
 from prodsc.core.losses.reconstruction import reconstruction
-from prodsc.core.losses.self_expression import self_expression
+from prodsc.core.losses.self_expression import self_expression, walk_expression
 from prodsc.core.losses.soft_labels import (
     disagreement,
     negative_entropy,
@@ -61,4 +61,5 @@ __all__ = [
     "soft_cross_entropy",
     "temi",
     "unit_columns",
+    "walk_expression",
 ]
