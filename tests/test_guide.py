@@ -16,7 +16,7 @@ def given() -> dict[str, object]:
     import prodsc
 
     X = load_digits().data[:300]
-    return {"X": X, "X_new": X[:5], "model": prodsc.make("walk", n_clusters=10, random_state=0).fit(X)}
+    return {"X": X, "X_new": X[:5], "model": prodsc.make("pro-dsc", n_clusters=10, random_state=0).fit(X)}
 
 
 @pytest.mark.slow

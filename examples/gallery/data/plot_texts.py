@@ -33,7 +33,7 @@ print(texts[0])
 tfidf = TfidfVectorizer()
 words = tfidf.fit_transform(texts)
 X = TruncatedSVD(20, random_state=0).fit_transform(words)
-model = prodsc.make("walk", n_clusters=5, random_state=0).fit(X)
+model = prodsc.make("pro-dsc", n_clusters=5, random_state=0).fit(X)
 print(f"ACC {metrics.accuracy(topics, model.labels_):.3f}")
 
 # %%

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from prodsc import compare
 
 X, y = load_digits(return_X_y=True)
-table = compare(X[:500], y[:500], ["k-means", "spectral", "walk"], seeds=2, out=tempfile.mkdtemp())
+table = compare(X[:500], y[:500], ["k-means", "spectral", "pro-dsc"], seeds=2, out=tempfile.mkdtemp())
 print(table.markdown())
 
 # %%

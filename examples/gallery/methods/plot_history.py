@@ -13,12 +13,12 @@ from sklearn.datasets import load_digits
 import prodsc
 
 X, y = load_digits(return_X_y=True)
-model = prodsc.make("walk", n_clusters=10, random_state=0).fit(X[:600])
+model = prodsc.make("pro-dsc", n_clusters=10, random_state=0).fit(X[:600])
 history = model.history_
 print({name: len(column) for name, column in history.items()})
 
 # %%
-# The network of ``walk`` first learns the labels, then raises the information they keep.
+# The network of ``pro-dsc`` first learns the labels, then raises the information they keep.
 
 figure, ax = plt.subplots(figsize=(6.5, 3))
 for phase in dict.fromkeys(history["phase"].tolist()):

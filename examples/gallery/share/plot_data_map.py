@@ -15,7 +15,7 @@ from prodsc import adapters
 
 X, y = load_digits(return_X_y=True)
 X = X[:700]
-model = prodsc.make("walk", n_clusters=10, random_state=0).fit(X)
+model = prodsc.make("pro-dsc", n_clusters=10, random_state=0).fit(X)
 mapped = adapters.data_map(model, X)
 print([len(names) for names in mapped.names], "clusters in the layers")
 

@@ -17,7 +17,7 @@ import prodsc
 from prodsc import export
 
 X = load_digits().data.astype(np.float32)
-model = prodsc.make("walk", n_clusters=10, random_state=0).fit(X[:600])
+model = prodsc.make("pro-dsc", n_clusters=10, random_state=0).fit(X[:600])
 path = export.onnx(Path(tempfile.mkdtemp()) / "digits.onnx", model)
 print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 

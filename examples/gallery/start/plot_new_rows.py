@@ -13,7 +13,7 @@ from prodsc import metrics
 
 X, y = load_digits(return_X_y=True)
 train, new, y_train, y_new = train_test_split(X, y, test_size=0.5, random_state=0)
-model = prodsc.make("walk", n_clusters=10, random_state=0).fit(train)
+model = prodsc.make("pro-dsc", n_clusters=10, random_state=0).fit(train)
 labels = model.predict(new)
 print(f"ACC of the fitted rows {metrics.accuracy(y_train, model.labels_):.3f}")
 print(f"ACC of the new rows    {metrics.accuracy(y_new, labels):.3f}")

@@ -8,7 +8,6 @@ from prodsc.baselines.scan import SCAN
 from prodsc.baselines.senet import SENet
 from prodsc.baselines.temi import TEMI
 from prodsc.baselines.turtle import TURTLE, cross_validated_accuracy
-from prodsc.baselines.walk import WalkClusterer
 
 __all__ = [
     "CPP",
@@ -19,7 +18,6 @@ __all__ = [
     "TURTLE",
     "DSCNet",
     "SENet",
-    "WalkClusterer",
     "choose_k",
     "cross_validated_accuracy",
 ]

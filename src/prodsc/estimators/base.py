@@ -51,7 +51,6 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
-    labels_by_network: ClassVar[bool] = False  # whether `label_network` gives rows -> k logits, which ONNX can hold
     departures: ClassVar[str] = ""  # how the defaults differ from the authors' settings; tables print it
     option_groups: ClassVar[dict[str, type]] = {}  # constructor arguments that are option objects
 
@@ -191,6 +190,11 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(fresh, name)
         return fresh
+
+    @property
+    def labels_by_network(self) -> bool:
+        """Whether `label_network` gives one output for each cluster, which an ONNX file can hold."""
+        return False
 
     def label_network(self) -> nn.Module:
         """The network that labels rows, for methods whose `labels_by_network` is True.

@@ -322,9 +322,6 @@ PARAMETERS = (
         )
         for method, most in (("TEMI", 50), ("SCAN", 20))
     ),
-    _count("WalkClusterer.batch_size", 2, "Rows in a batch. 'auto': 512, or 8 for each cluster", also="auto"),
-    _count("WalkClusterer.n_neighbors", 1, "Nearest neighbours of a row in one graph; a second one has twice as many"),
-    _count("WalkClusterer.steps", 0, "Steps on the labels, and as many on the information of the walk"),
     _count("SCAN.batch_size", 2, "Rows in a batch. 'auto': 512, or 10 for each cluster", also="auto"),
     _choice("code_graph", CODE_GRAPHS, "Of EnSC: the n_neighbors nearest codes of each, or (|C| + |C|')/2 itself"),
     _count("k_max", 1, "Largest number of points that express a point"),

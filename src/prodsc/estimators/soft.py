@@ -21,7 +21,6 @@ class SoftClusterer(DeepClusterer):
     """A method gives `_logits`, a module; the label of a row is its most probable cluster."""
 
     capabilities = DeepClusterer.capabilities | {Capability.PREDICT, Capability.PROBABILITIES}
-    labels_by_network = True
 
     order_: list[int]  # the network's clusters, the largest first
 
@@ -65,6 +64,11 @@ class SoftClusterer(DeepClusterer):
         ndarray of float, shape (n, n_clusters)
         """
         return self._all_probabilities(self._new_rows(X))[:, self.order_].cpu().numpy()
+
+    @property
+    def labels_by_network(self) -> bool:
+        """Always: a method of this kind has one output for each cluster."""
+        return True
 
     def label_network(self) -> nn.Module:
         """The network that labels rows, from rows as `predict` takes them to logits; on the CPU, in evaluation mode."""

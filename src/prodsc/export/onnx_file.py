@@ -33,7 +33,7 @@ def onnx(path: str | Path, model: Any, *, force: bool = False) -> Path:
     path : path
         The file to write, ending in .onnx.
     model : estimator
-        A fitted model of a method that labels by a network, such as walk, scan, turtle, temi or edesc.
+        A fitted model of a method that labels by a network, such as pro-dsc from a walk, scan, turtle, temi or edesc.
     force : bool, default=False
         Replace an existing file.
 
@@ -77,7 +77,7 @@ def check_labels_by_network(model: Any) -> None:
     if not model.labels_by_network:
         raise ParameterError(
             f"the export to ONNX needs a method that labels rows by a network with one output for each cluster; "
-            f"{type(model).__name__} does not. Use walk, scan, turtle, temi or edesc."
+            f"{type(model).__name__} does not. Use pro-dsc at its defaults, scan, turtle, temi or edesc."
         )
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from prodsc.types import Rows
+from prodsc.types import Embedding, Rows
 
 
 class PrincipalCoordinates(nn.Module):
@@ -49,7 +49,7 @@ class PrincipalCoordinates(nn.Module):
         signs = vectors.gather(0, vectors.abs().argmax(0, keepdim=True)).sign()
         self.directions.copy_(vectors * signs)  # eigenvectors have no sign of their own
 
-    def forward(self, X: Rows) -> Rows:
+    def forward(self, X: Rows) -> Embedding:
         """Coordinates, n x n_directions."""
         P = (X * self.scale - self.mean) @ self.directions
         return normalize(P) * self.directions.shape[1] ** 0.5

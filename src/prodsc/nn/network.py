@@ -69,7 +69,7 @@ class Network(nn.Module):
             Y = self.h(H)
         return F.normalize(Y.float())
 
-    def outputs(self, H: Rows) -> Rows:
+    def outputs(self, H: Rows) -> Embedding:
         """One output for each cluster."""
         assert self.g is not None  # only called for networks that label
         with autocast_to(self.dtype, H.device):

@@ -110,7 +110,9 @@ def resolve_config(
     -------
     Config
     """
-    return make_config(params, resolve_auto(params, shape, n_clusters, rules, constrained=constrained), n_clusters, rules)
+    return make_config(
+        params, resolve_auto(params, shape, n_clusters, rules, constrained=constrained), n_clusters, rules
+    )
 
 
 def make_config(

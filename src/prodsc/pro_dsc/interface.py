@@ -1,23 +1,25 @@
 """What an estimator with a labeller offers to its user: labels of new rows, representation, affinity, files."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from prodsc.core.graph import HeadPartition, Partition
 from prodsc.errors import ModelFileError
 from prodsc.estimators import model_file
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.sklearn_types import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from prodsc.estimators.soft import LabelNetwork
 from prodsc.nn import Network
 from prodsc.pro_dsc.building import self_expression_of
 from prodsc.pro_dsc.config import Config
 from prodsc.pro_dsc.labeller import Labeller, RowLabels, make_kernel, make_outlier_model
-from prodsc.sources.rows import RowReader
+from prodsc.sources.rows import RowReader, Scale
 from prodsc.sources.source import RowsInput
 
 
@@ -175,6 +177,21 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows = self._new_rows(X)
         return self_expression_of(self.config_, self.labeller_.Y(rows)).C.cpu().numpy()
 
+    @property
+    def labels_by_network(self) -> bool:
+        """Whether a head of the network gives the labels, as after a start from a walk."""
+        return hasattr(self, "labeller_") and self.config_.from_walk
+
+    def label_network(self) -> nn.Module:
+        """The network that labels rows, from rows as `predict` takes them to logits; on the CPU, in evaluation mode."""
+        check_is_fitted(self)
+        if not isinstance(self.partition_, HeadPartition):
+            return super().label_network()
+        scale = Scale(self.scaling, self.centre_, self.spread_)  # type: ignore[arg-type]
+        logits = LabelHead(copy.deepcopy(self.network_), self.partition_.temperature)
+        network = LabelNetwork(scale, logits, self.partition_.order.tolist())
+        return network.cpu().eval().requires_grad_(False)
+
     # ---- files ---------------------------------------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -204,3 +221,21 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]  # the network computes in float32
         return tags
+
+
+class LabelHead(nn.Module):
+    """Scaled rows to logits, divided by the temperature of the probabilities.
+
+    Parameters
+    ----------
+    network : Network
+    temperature : float
+    """
+
+    def __init__(self, network: Network, temperature: float):
+        super().__init__()
+        self.network, self.temperature = network, temperature
+
+    def forward(self, X: Tensor) -> Tensor:
+        """n x k."""
+        return self.network.outputs(self.network.encode(X.flatten(1))) / self.temperature
