@@ -12,7 +12,6 @@ import prodsc
 from prodsc import export
 from prodsc.cli import main
 from prodsc.errors import MissingExtraError, OutputError, ParameterError
-from prodsc.registry import METHODS
 
 SMALL = {
     "pro-dsc": {},

@@ -115,7 +115,7 @@ def _most_likely(walk: Walk, points: np.ndarray, starts: Sequence[np.ndarray], k
     def by_both(labels: np.ndarray) -> np.ndarray:
         return by_rows(labels) + n_neighbors * walk_scores(walk, labels, k)
 
-    def mean_likelihood(found: list[np.ndarray]) -> float:
+    def mean_likelihood(found: Sequence[np.ndarray]) -> float:
         return float(np.mean([log_likelihood(walk, points, labels, k, n_neighbors) for labels in found]))
 
     at_once = [climb(start, by_both) for start in starts]
