@@ -59,7 +59,8 @@ def export(
     if table is not None:
         past.data  # noqa: B018 - these rows, and no others, have these labels
         source = str(past.request.file)
-        exports.table(table, source, past.labels, past.confidence, features=not no_features, force=force)
+        kept, features = past.data.kept, not no_features
+        exports.table(table, source, past.labels, past.confidence, rows=kept, features=features, force=force)
         echo(f"{len(past.labels):,} rows with their cluster: {table}")
     if folders is not None:
         shown = str(past.request.file) if images is None else images

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from prodsc import ranks
+from prodsc.cli.choices import choice_options
 from prodsc.cli.options import given_parameters, parameter_options
 from prodsc.cli.output import echo
 from prodsc.cli.progress import shown
@@ -15,6 +16,7 @@ from prodsc.errors import ParameterError
 from prodsc.progress import ProgressDisplay
 from prodsc.runs.recipes import load_recipe
 from prodsc.runs.run import FitRequest, run
+from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import canonical_name
 from prodsc.training.progress import ProgressCallback
 
@@ -22,6 +24,7 @@ from prodsc.training.progress import ProgressCallback
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results; must not exist.")
+@choice_options
 @click.option("--labels", help="Known labels, only to score: an array or column of FILE, or another file.")
 @click.option("--known-labels", help="Labels of a few rows, to learn from (-1: not known): as for --labels.")
 @click.option("--must-link", metavar="FILE", help="Pairs of rows of one cluster: two row numbers in each line.")
@@ -32,6 +35,7 @@ from prodsc.training.progress import ProgressCallback
 @click.option("--quiet", is_flag=True, help="No progress.")
 @parameter_options
 def fit(
+    choice: ColumnChoice,
     file: Path | None,
     out: Path | None,
     labels: str | None,
@@ -52,7 +56,8 @@ def fit(
     """
     chosen = given_parameters(given)
     if resume is not None:
-        extra = [*chosen, *(name for name, value in (("FILE", file), ("out", out), ("recipe", recipe_name)) if value)]
+        others = {"FILE": file, "out": out, "recipe": recipe_name, **choice.to_json()}
+        extra = [*chosen, *(name for name, value in others.items() if value)]
         if extra:
             raise click.UsageError(f"--resume goes on with the run as it was; leave out {', '.join(extra)}.")
         request = FitRequest.read(resume)
@@ -69,7 +74,7 @@ def fit(
         command = shlex.join(["prodsc", *sys.argv[1:]])
         source = Path(canonical_name(str(file)))
         known: dict[str, Any] = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
-        request = FitRequest(source, out, labels, parameters, recipe_name, command, **known)
+        request = FitRequest(source, out, labels, parameters, recipe_name, command, choice=choice, **known)
         if ranks.first():
             request.prepare(overwrite)
     if request.parameters["n_clusters"] == "auto" and not quiet and ranks.first():

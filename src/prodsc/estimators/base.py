@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -32,9 +31,10 @@ from prodsc.estimators.parameters import (
 )
 from prodsc.estimators.sklearn_types import BaseEstimator, CallbackSupportMixin, ClusterMixin, with_callbacks
 from prodsc.sources.checks import Summary, check_values
-from prodsc.sources.door import open_source
-from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale
+from prodsc.sources.limits import check_memory
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale, opened_unless_plain
 from prodsc.sources.source import RowsInput, Source
+from prodsc.sources.sparse_rows import SparseRows
 from prodsc.training import Callback
 
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
@@ -318,10 +318,13 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     def _check_rows(self, X: RowsInput, learn: bool, strict: bool = False) -> Any:
         """X as an array of finite numbers of the right shape; `learn` also takes over its columns and scale."""
-        X = open_source(X) if isinstance(X, (str, PathLike)) else X
+        X = opened_unless_plain(X)
         is_frame = hasattr(X, "columns") and not isinstance(X, Source)
         array = as_array(X, columns=None if learn or is_frame else self._column_names())
         check_shape(array, self._takes_images(array))
+        if isinstance(array, SparseRows) and not can(self, Capability.RANKS):  # it takes all rows at once
+            check_memory(4 * int(np.prod(array.shape, dtype=object)), "X is sparse; as the dense float32 rows that "
+                         f"{type(self).__name__} needs, it")  # fmt: skip
         self._check_columns(X, array, learn, is_frame)
         least = 2 if isinstance(self.n_clusters, str) else max(2, self.n_clusters)
         if learn and len(array) < least:
@@ -329,7 +332,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 f"X has {len(array)} rows (n_samples={len(array)}), fewer than n_clusters={self.n_clusters} or fewer "
                 "than 2. Lower n_clusters or give more rows."
             )
-        summary = check_values(array, columns=learn)
+        summary = check_values(array, columns=learn, names=column_names(X))
         if summary.n_zero and array.ndim == 2 and self.scaling == "unit":
             self._report_zero_rows(summary, strict)
         if learn:

@@ -22,6 +22,7 @@ from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.formats import existing
 from prodsc.sources.limits import check_size
+from prodsc.sources.tables import csv_format
 
 ItemKind = Literal["images", "texts"]
 ItemSource = str | os.PathLike[str] | np.ndarray | Sequence[str]
@@ -256,11 +257,11 @@ def _read_parquet(path: Path) -> pa.Table:
 
 def _read_csv(path: Path, column: str | None) -> pa.Table:
     check_size(4 * path.stat().st_size, path, "its table")
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    form = csv_format(path)
     return pa.csv.read_csv(
         path,
-        pa.csv.ReadOptions(block_size=2**26),  # bytes; a row must fit in a block
-        pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        pa.csv.ReadOptions(block_size=2**26, encoding=form.read.encoding),  # bytes; a row must fit in a block
+        pa.csv.ParseOptions(delimiter=form.parse.delimiter, newlines_in_values=True),
         pa.csv.ConvertOptions(column_types={} if column is None else {column: pa.string()}),  # a text may be a number
     )
 

@@ -1,5 +1,7 @@
 """One run: fit a file, write a folder of results. An interrupted run continues from its last checkpoint."""
 
+import csv
+import io
 import os
 import signal
 import threading
@@ -7,7 +9,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -28,11 +30,13 @@ from prodsc.errors import (
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.progress import ProgressFunction
+from prodsc.sources.choice import NO_CHOICE, ColumnChoice
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.readers import read_array, read_labels, read_pairs
 from prodsc.sources.rows import as_array
 from prodsc.sources.source import Source
+from prodsc.spreadsheet import without_formula
 from prodsc.system import machine, peak_memory_mb, versions
 from prodsc.training import Callback
 
@@ -67,10 +71,13 @@ class FitRequest:
     must_link: str | None = None  # files of pairs
     cannot_link: str | None = None
     inputs: dict[str, str] = field(default_factory=dict)  # digests of what is read; version 0.1 has none
+    choice: ColumnChoice = NO_CHOICE  # which columns are what
 
     def known(self, source: Source) -> dict[str, Any]:
         """The constraints on the rows of `source` that are given to `fit`."""
         labels = None if self.known_labels is None else read_labels(source.path, self.known_labels)
+        if labels is not None and source.kept is not None:
+            labels = labels[source.kept]
         pairs = {"must_link": self.must_link, "cannot_link": self.cannot_link}
         return {"known_labels": labels} | {name: path and read_pairs(path) for name, path in pairs.items()}
 
@@ -94,7 +101,8 @@ class FitRequest:
     @classmethod
     def from_json(cls, content: dict[str, Any], folder: Path) -> Self:
         """The request in the content of run.json."""
-        request = cls(**(content | {"file": Path(content["file"]), "out": folder}))
+        choice = ColumnChoice.from_json(dict(content).get("choice", {}))
+        request = cls(**(content | {"file": Path(content["file"]), "out": folder, "choice": choice}))
         if not isinstance(request.parameters, dict) or not isinstance(request.inputs, dict):
             raise TypeError("its parameters or inputs are no mapping")
         return request
@@ -157,7 +165,7 @@ class FitRequest:
             (self.out / CHECKPOINT).unlink(missing_ok=True)
         except NotADirectoryError as error:
             raise files.unwritable(self.out, error) from error
-        content = asdict(self) | {"file": str(self.file), "out": str(self.out)}
+        content = vars(self) | {"file": str(self.file), "out": str(self.out), "choice": self.choice.to_json()}
         with manifest.replaced(self.out, removing=before - {CHECKPOINT}) as path_of:
             files.write_json(path_of(REQUEST), content)
 
@@ -312,13 +320,40 @@ def _stopped_by_sigterm() -> Iterator[None]:
 def rows_of(request: FitRequest, progress: ProgressFunction | None = None) -> Source:
     """The rows that a request asks to cluster."""
     exclude = [] if request.known_labels is None else [request.known_labels]
-    return open_source(str(request.file), labels=request.labels, exclude=exclude, progress=progress)
+    return open_source(
+        str(request.file), labels=request.labels, exclude=exclude, progress=progress, choice=request.choice
+    )
+
+
+def columns_of_run(folder: Path) -> tuple[ColumnChoice, list[str]]:
+    """What the columns of new rows are, by the fit in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run, or of a model alone.
+
+    Returns
+    -------
+    choice : ColumnChoice
+        As at the fit; missing values are filled with the medians of the rows of the fit.
+    exclude : list of str
+        Columns of labels at the fit.
+    """
+    try:
+        request = FitRequest.from_json(files.read_json(folder / REQUEST), folder)
+        fill_values = files.read_json(folder / RESULT)["data"].get("fill_values")
+    except (OSError, ValueError, KeyError, TypeError):  # a model without a run
+        return NO_CHOICE, []
+    choice = replace(request.choice, columns=(), impute=fill_values or request.choice.impute)  # names are matched
+    return choice, [name for name in (request.labels, request.known_labels) if name is not None]
 
 
 def write_results(request: FitRequest, data: Source, model: PRODSC, start: float) -> FitResult:
     """Write labels, model, history, page and result.json; `start` is when the run began."""
     with manifest.replaced(request.out) as path_of:
-        write_labels(path_of(LABELS), [(model.labels_, model.confidence_, model.outlier_score_)])
+        parts = [(model.labels_, model.confidence_, model.outlier_score_)]
+        write_labels(path_of(LABELS), parts, RowNames(_readable_ids(data), data.kept))
         files.write_text(path_of(HISTORY), history_csv(model.history_))
     model.save(request.out)
     known_scores = scores(data.y, model.labels_) if data.y is not None else None
@@ -345,6 +380,15 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
     with manifest.replaced(request.out) as path_of:
         files.write_json(path_of(RESULT), content | {"report_seconds": round(result.report_seconds, 3)})
     return result
+
+
+def _readable_ids(data: Source) -> list[str] | None:
+    """The names of the rows; None if they cannot be read, for the labels are worth keeping without them."""
+    try:
+        return data.ids
+    except (InputError, OSError, ValueError) as error:
+        warnings.warn(f"the names of the rows are left out ({reason_of(error)}).", stacklevel=2)
+        return None
 
 
 def _try_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any]) -> str:
@@ -401,6 +445,7 @@ def result_content(request: FitRequest, data: Source, model: PRODSC, result: Fit
             "shape": list(data.X.shape),
             "dtype": str(data.X.dtype),
             "fingerprint": fingerprint(data.X),
+            **({} if data.fill_values is None else {"fill_values": data.fill_values}),
         },
         "parameters": plain_parameters(model),
         "used": {
@@ -441,21 +486,62 @@ def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict
         write_fit_page(path_of(PAGE), title, model, data.X, **more)
 
 
-def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]]) -> None:
+@dataclass(frozen=True)
+class RowNames:
+    """What labels.csv says about rows and clusters beside their numbers."""
+
+    ids: Sequence[str] | None = None
+    kept: np.ndarray | None = None  # the number of each row in the file, if some were left out
+    clusters: Sequence[str] | None = None  # a name for each cluster
+
+
+NO_NAMES = RowNames()
+
+
+def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]], names: RowNames = NO_NAMES) -> None:
     """Write labels.csv from what `labelled` yields."""
-    with files.atomic(path) as part, part.open("w", encoding="utf-8") as file:
-        file.writelines(label_lines(parts))
+    with files.atomic(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(label_lines(parts, names))
 
 
-def label_lines(parts: Iterable[tuple[np.ndarray, ...]]) -> Iterator[str]:
-    """A line for each row: its label and, where the method has them, confidence and outlier score."""
-    row = 0
+def label_lines(parts: Iterable[tuple[np.ndarray, ...]], names: RowNames = NO_NAMES) -> Iterator[str]:
+    """A line for each row: its label and, where there are any, id, name, confidence and outlier score.
+
+    Parameters
+    ----------
+    parts : iterable of tuples of arrays
+        Labels and, where the method has them, confidence and outlier score.
+    names : RowNames
+        Of rows and clusters.
+    """
+    line = _CsvLine()
+    done = 0
     for labels, *numbers in parts:
-        if row == 0:
-            yield ",".join(["row", "label", "confidence", "outlier"][: 2 + len(numbers)]) + "\n"
+        if done == 0:
+            head = ["row", *(["id"] if names.ids is not None else []), "label"]
+            head += ["name"] if names.clusters is not None else []
+            yield line([*head, *["confidence", "outlier"][: len(numbers)]])
         for label, *values in zip(labels.tolist(), *(column.tolist() for column in numbers), strict=True):
-            yield f"{row},{label}{''.join(f',{value:.4f}' for value in values)}\n"
-            row += 1
+            cells = [str(done if names.kept is None else names.kept[done])]
+            cells += [] if names.ids is None else [without_formula(names.ids[done])]
+            cells += [str(label)]
+            cells += [] if names.clusters is None else [without_formula(names.clusters[label])]
+            yield line([*cells, *(f"{value:.4f}" for value in values)])
+            done += 1
+
+
+class _CsvLine:
+    """Cells as one line of CSV."""
+
+    def __init__(self) -> None:
+        self.buffer = io.StringIO()
+        self.writer = csv.writer(self.buffer, lineterminator="\n")
+
+    def __call__(self, cells: Sequence[str]) -> str:
+        self.buffer.seek(0)
+        self.buffer.truncate()
+        self.writer.writerow(cells)
+        return self.buffer.getvalue()
 
 
 def history_csv(history: dict[str, np.ndarray]) -> str:

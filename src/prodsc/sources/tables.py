@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -37,6 +38,7 @@ class ColumnTable:
     column: Callable[[int], pa.ChunkedArray]
     header: bool = True
     in_memory: bool = False
+    on_disk: bool = True  # False for a table of the user's that has no file
     notes: tuple[str, ...] = ()  # how the file was understood, where that is not certain
 
 
@@ -102,8 +104,8 @@ def csv_format(path: Path) -> CsvFormat:
     -------
     CsvFormat
     """
-    _check_text(path)
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    text = _check_text(path)
+    with path.open(encoding="utf-8-sig" if text.encoding == "utf-8" else text.encoding, newline="") as file:
         first = file.readline()
         file.seek(0)
         delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(first)
@@ -122,17 +124,27 @@ def csv_format(path: Path) -> CsvFormat:
         "if it is data, write names above it."
     )
     return CsvFormat(
-        pa.csv.ReadOptions(column_names=names, block_size=block),
-        pa.csv.ParseOptions(delimiter=delimiter),
+        pa.csv.ReadOptions(column_names=names, block_size=block, encoding=text.encoding),
+        pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=text.quoted),
         "," if decimal_comma else ".",
         header,
-        (note,) if counted else (),
+        (*text.notes, *((note,) if counted else ())),
     )
 
 
-def _check_text(path: Path) -> None:
-    """A NUL would be taken for a part of a number or name."""
-    position = 0
+@dataclass(frozen=True)
+class _TextFacts:
+    """What a file of text is like."""
+
+    encoding: str
+    quoted: bool  # only then can a cell have a line end in it
+    notes: tuple[str, ...] = ()
+
+
+def _check_text(path: Path) -> _TextFacts:
+    """A NUL would be taken for a part of a number or name. What is not UTF-8 is taken for what Excel writes."""
+    position, quoted, utf8 = 0, False, True
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         while block := file.read(2**20):
             if (at := block.find(b"\0")) >= 0:
@@ -141,6 +153,20 @@ def _check_text(path: Path) -> None:
                     "save it as CSV in UTF-8 again."
                 )
             position += len(block)
+            quoted = quoted or b'"' in block
+            utf8 = utf8 and _decodes(decoder, block)
+    if utf8:
+        return _TextFacts("utf-8", quoted)
+    note = f"{path} is not UTF-8 and is read as Windows-1252, as Excel writes; save it as 'CSV UTF-8' if it looks odd."
+    return _TextFacts("cp1252", quoted, (note,))
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, block: bytes) -> bool:
+    try:
+        decoder.decode(block)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _delimiter(first: str) -> str:
@@ -221,7 +247,8 @@ def table_matrix(
     columns = plans[0].columns
     if sum(plan.nbytes for plan in plans) <= max_bytes or all(table.in_memory for table in tables):
         for plan in plans:
-            check_size(plan.nbytes, plan.table.path, "its matrix")
+            if plan.table.on_disk:
+                check_size(plan.nbytes, plan.table.path, "its matrix")
         matrices = [_in_memory(plan) for plan in plans]
         return matrices[0] if len(matrices) == 1 else np.concatenate(matrices), columns
     n, done = sum(table.n_rows for table in tables), 0
@@ -280,8 +307,8 @@ def id_notes(table: ColumnTable, exclude: Collection[str], *, least_rows: int = 
         if (np.diff(values) == 1).all() or (named and len(np.unique(values)) == len(values)):
             notes.append(
                 f"the column '{field.name}' of {table.path} has another whole number in every row, as numbers of rows "
-                "have, and is used as a feature; if it is none, drop it from the file or open the file with "
-                f"prodsc.open_source(path, exclude=['{field.name}'])."
+                f"have, and is used as a feature; if it names the rows, say so: --id {field.name}, or "
+                f"prodsc.open_source(X, id='{field.name}')."
             )
     return notes
 
@@ -314,7 +341,8 @@ def _plan(table: ColumnTable, exclude: Collection[str]) -> MatrixPlan:
     if text:
         raise InputError(
             f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text)}; "
-            f"drop them (pandas: df.drop(columns=[...])), or pass labels='{text[0].name}' if that column is the labels."
+            "say what they are: --drop (no features), --text, --id, or --labels if it is known classes; in Python "
+            f"prodsc.open_source(X, drop=['{text[0].name}'])."
         )
     return _columns(table, list(fields), matrix_columns(table, exclude))
 
