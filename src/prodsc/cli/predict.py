@@ -14,6 +14,7 @@ from prodsc.cli.progress import progress_bar
 from prodsc.core.metrics import scores
 from prodsc.errors import OutputError
 from prodsc.registry import load
+from prodsc.runs.past_run import names_of_run
 from prodsc.runs.run import RowNames, label_lines, write_labels
 from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import open_source
@@ -40,7 +41,7 @@ def predict(choice: ColumnChoice, run: Path, file: str, out: Path | None, labels
     with progress_bar("convert") as progress:
         chosen, exclude = choice_for_run(choice, run)
         data = open_source(file, labels=labels, exclude=exclude, choice=chosen, progress=progress)
-    names = RowNames(data.ids, data.kept)
+    names = RowNames(data.ids, data.kept, names_of_run(run, model))
     predicted = np.empty(len(data.X) if data.y is not None else 0, np.int64)
     parts = _collected(model.labelled(data), predicted)
     if not ranks.first():

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -20,6 +20,7 @@ from prodsc.errors import InputError, ParameterError
 from prodsc.estimators import model_file
 from prodsc.estimators.capabilities import Capability, can, method_of, require_capability
 from prodsc.estimators.fit_tasks import FitTasks
+from prodsc.estimators.naming import DescribedClusters
 from prodsc.estimators.parameters import (
     as_options,
     check_parameters,
@@ -40,7 +41,7 @@ from prodsc.training import Callback
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
 
 
-class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstimator):
     """Base of all methods.
 
     A method gives `__init__` (which only assigns), `_fit` (which sets `labels_` and what else it learns) and, to be
@@ -132,6 +133,11 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             setattr(self, group, as_options(type(options), {**vars(options), field_name: value}, group))
         return self
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     # ---- fit -----------------------------------------------------------------------------------------------------
 
     def fit(
@@ -179,6 +185,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         attempt.n_clusters_ = attempt._choose_n_clusters(rows)
         heard = callbacks if tasks is None else [*callbacks, tasks]
         attempt._fit(rows, heard, None if checkpoint is None else Path(checkpoint), **constraints)
+        attempt._describe(rows, attempt._column_names())
         self.__dict__ = attempt.__dict__
         if tasks is not None:
             tasks.end()

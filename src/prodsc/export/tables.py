@@ -128,6 +128,27 @@ def _positions(start: int, stop: int, rows: np.ndarray | None) -> pa.Array:
     return pa.array(found, mask=rows[found] != every)
 
 
+def map_places(model: Any, X: Any) -> np.ndarray:
+    """The place of each row on the map of a page.
+
+    Parameters
+    ----------
+    model : PRODSC
+        Fitted.
+    X : array, tensor, frame, memory map or path
+        The rows of the fit.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        Within the unit square.
+    """
+    from prodsc.report.layout import lay_out  # needs matplotlib
+    from prodsc.report.map_data import unit_square
+
+    return unit_square(lay_out(model.transform(X)).places)
+
+
 def input_columns(source: Any, features: bool = True) -> pa.Table:
     """All rows of a source as `table` writes them to Parquet, without the cluster.
 

@@ -18,6 +18,7 @@ import numpy as np
 from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, require
 from prodsc.sources.arrays import listed
 from prodsc.sources.arrow import pa
+from prodsc.sources.choice import joined_texts
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.formats import existing
@@ -61,7 +62,14 @@ class Items:
         return len(self.ids)
 
 
-def open_items(source: ItemSource, *, column: str | None = None, labels_from_folders: bool = False) -> Items:
+def open_items(
+    source: ItemSource,
+    *,
+    column: str | None = None,
+    labels_from_folders: bool = False,
+    join_columns: bool = False,
+    id: str | None = None,
+) -> Items:
     """Open images or texts.
 
     Parameters
@@ -73,6 +81,10 @@ def open_items(source: ItemSource, *, column: str | None = None, labels_from_fol
         The column of texts in a .csv or .parquet file.
     labels_from_folders : bool
         Whether the sub-folder of an image is its label.
+    join_columns : bool
+        Whether several columns of text, without a `column` that chooses one, are one text.
+    id : str or None
+        The column of a table with the name of each text.
 
     Returns
     -------
@@ -98,7 +110,10 @@ def open_items(source: ItemSource, *, column: str | None = None, labels_from_fol
         return image_folder(path, labels_from_folders)
     if path.suffix.lower() in TEXT_SUFFIXES:
         existing(path)
-        return texts(text_column(path, column) if table else text_lines(path), str(path))
+        if not table:
+            return texts(text_lines(path), str(path))
+        values, ids = text_column(path, column, join_columns, id)
+        return texts(values, str(path), ids)
     opened = open_source(source)
     return image_array(opened.X, opened.location if opened.info is None else f"the data set {opened.name}", opened.y)
 
@@ -197,8 +212,8 @@ def _array_image(X: np.ndarray, channels_last: bool, i: int) -> Any:
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
 
-def texts(values: list[str], where: str) -> Items:
-    """Texts of a list. The ids are the row numbers; a blank text cannot be encoded."""
+def texts(values: list[str], where: str, ids: list[str] | None = None) -> Items:
+    """Texts of a list. The ids are the row numbers, unless given; a blank text cannot be encoded."""
     if not values:
         raise InputError(f"{where} holds no texts.")
 
@@ -207,7 +222,7 @@ def texts(values: list[str], where: str) -> Items:
             raise InputError(f"row {i} of {where} is blank.")
         return values[i]
 
-    return Items("texts", [str(i) for i in range(len(values))], load, _digest(values))
+    return Items("texts", ids or [str(i) for i in range(len(values))], load, _digest(values))
 
 
 def text_lines(path: Path) -> list[str]:
@@ -219,10 +234,29 @@ def text_lines(path: Path) -> list[str]:
     return content.removesuffix("\n").split("\n") if content else []
 
 
-def text_column(path: Path, column: str | None) -> list[str]:
-    """Read one column of a table with a header: the named one, or the only column of text."""
+def text_column(
+    path: Path, column: str | None, join: bool = False, id: str | None = None
+) -> tuple[list[str], list[str] | None]:
+    """Read the texts of a table with a header, and the names of its rows.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .tsv or .parquet file.
+    column : str or None
+        The column of texts, or several separated by commas; None for the only column of text.
+    join : bool
+        Whether several columns of text, of which none is named, are one text.
+    id : str or None
+        The column with the name of each row.
+
+    Returns
+    -------
+    texts : list of str
+    ids : list of str or None
+    """
     try:
-        return _text_column(path, column)
+        return _text_column(path, column, join, id)
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
@@ -231,20 +265,34 @@ def text_column(path: Path, column: str | None) -> list[str]:
         ) from error
 
 
-def _text_column(path: Path, column: str | None) -> list[str]:
+def _text_column(path: Path, column: str | None, join: bool, id: str | None) -> tuple[list[str], list[str] | None]:
     table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path, column)
+    named = [name for name in table.column_names if name == id]
+    if id is not None and not named:
+        raise InputError(f"--id: {path} has no column '{id}'{did_you_mean(id, table.column_names) or '.'}")
+    ids = [str(name) for name in table.column(id).to_pylist()] if id is not None else None
     textual = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    textual = [name for name in textual if name != id]
+    chosen = textual if join and column is None else _chosen_texts(path, textual, column)
+    columns = [table.column(name).to_pylist() for name in chosen]
+    return (columns[0] if len(columns) == 1 else joined_texts(columns)), ids
+
+
+def _chosen_texts(path: Path, textual: list[str], column: str | None) -> list[str]:
+    """The columns of text that are meant; each must be there once."""
     if column is None and len(textual) != 1:
         raise InputError(
-            f"{path} has {len(textual)} columns of text ({listed(textual) or 'none'}); say which with --column NAME."
+            f"{path} has {len(textual)} columns of text ({listed(textual) or 'none'}); say which with --text NAME."
         )
-    name = textual[0] if column is None else column
-    if textual.count(name) != 1:
-        raise InputError(
-            f"{path} has {textual.count(name) or 'no'} {'columns' if name in textual else 'column'} of text '{name}' "
-            f"(it has {listed(textual) or 'none'}){did_you_mean(name, textual) or '; name one of its columns.'}"
-        )
-    return table.column(name).to_pylist()
+    whole = column is None or column in textual
+    names = [textual[0] if column is None else column] if whole else [word.strip() for word in str(column).split(",")]
+    for name in names:
+        if textual.count(name) != 1:
+            raise InputError(
+                f"{path} has {textual.count(name) or 'no'} {'columns' if name in textual else 'column'} of text "
+                f"'{name}' (it has {listed(textual) or 'none'}){did_you_mean(name, textual) or '; name one of them.'}"
+            )
+    return names
 
 
 def _read_parquet(path: Path) -> pa.Table:
@@ -262,7 +310,7 @@ def _read_csv(path: Path, column: str | None) -> pa.Table:
         path,
         pa.csv.ReadOptions(block_size=2**26, encoding=form.read.encoding),  # bytes; a row must fit in a block
         pa.csv.ParseOptions(delimiter=form.parse.delimiter, newlines_in_values=True),
-        pa.csv.ConvertOptions(column_types={} if column is None else {column: pa.string()}),  # a text may be a number
+        pa.csv.ConvertOptions(column_types={name: pa.string() for name in (column or "").split(",") if name}),
     )
 
 

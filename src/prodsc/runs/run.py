@@ -28,6 +28,7 @@ from prodsc.errors import (
     reason_of,
 )
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
+from prodsc.estimators.naming import are_names
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.progress import ProgressFunction
 from prodsc.sources.choice import NO_CHOICE, ColumnChoice
@@ -41,8 +42,8 @@ from prodsc.system import machine, peak_memory_mb, versions
 from prodsc.training import Callback
 
 REQUEST, CHECKPOINT, RESULT = "run.json", "checkpoint.safetensors", "result.json"
-LABELS, HISTORY, PAGE = "labels.csv", "history.csv", "report.html"
-ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, TENSORS, ABOUT, manifest.MANIFEST)
+LABELS, HISTORY, PAGE, NAMES = "labels.csv", "history.csv", "report.html", "names.json"
+ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, NAMES, TENSORS, ABOUT, manifest.MANIFEST)
 DATA = "rows"  # the key of their fingerprint among the digests of a request
 
 
@@ -351,9 +352,10 @@ def columns_of_run(folder: Path) -> tuple[ColumnChoice, list[str]]:
 
 def write_results(request: FitRequest, data: Source, model: PRODSC, start: float) -> FitResult:
     """Write labels, model, history, page and result.json; `start` is when the run began."""
+    name_clusters(model, data)
     with manifest.replaced(request.out) as path_of:
         parts = [(model.labels_, model.confidence_, model.outlier_score_)]
-        write_labels(path_of(LABELS), parts, RowNames(_readable_ids(data), data.kept))
+        write_labels(path_of(LABELS), parts, RowNames(_readable_ids(data), data.kept, shown_names(model)))
         files.write_text(path_of(HISTORY), history_csv(model.history_))
     model.save(request.out)
     known_scores = scores(data.y, model.labels_) if data.y is not None else None
@@ -380,6 +382,19 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
     with manifest.replaced(request.out) as path_of:
         files.write_json(path_of(RESULT), content | {"report_seconds": round(result.report_seconds, 3)})
     return result
+
+
+def name_clusters(model: PRODSC, data: Source, **shown: Any) -> None:
+    """Name the clusters of a fit; what prevents it is told, for the labels are worth keeping without names."""
+    try:
+        model.name_clusters(data, ids=_readable_ids(data), **shown)
+    except (InputError, OSError, ValueError) as error:
+        warnings.warn(f"the clusters have no names ({reason_of(error)}).", stacklevel=2)
+
+
+def shown_names(model: PRODSC) -> list[str] | None:
+    """The names of the clusters if they say more than numbers."""
+    return list(model.cluster_names_) if are_names(model.cluster_names_) else None
 
 
 def _readable_ids(data: Source) -> list[str] | None:
@@ -455,7 +470,7 @@ def result_content(request: FitRequest, data: Source, model: PRODSC, result: Fit
             "seed": model.seed_,
             "device": str(model.device_),
         },
-        "clusters": {"sizes": result.sizes, "inertia": model.partition_.inertia},
+        "clusters": {"sizes": result.sizes, "names": model.cluster_names_, "inertia": model.partition_.inertia},
         "scores": result.scores,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
