@@ -72,13 +72,13 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
             document_parameters(cls)
 
     @classmethod
-    def from_flat(cls, n_clusters: int | str = 8, **parameters: Any) -> Self:
+    def from_flat(cls, n_clusters: int | str | None = None, **parameters: Any) -> Self:
         """An estimator from parameters by their flat names, as recipes, saved models and the command line have them.
 
         Parameters
         ----------
-        n_clusters : int or 'auto'
-            Number of clusters.
+        n_clusters : int, 'auto' or None
+            Number of clusters; None for the default of the method.
         **parameters
             Any parameter of the method, including the fields of its option objects (`beta=200`).
 
@@ -87,7 +87,8 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
         Clusterer
             The estimator, not fitted.
         """
-        return cls(**unflatten(cls, {"n_clusters": n_clusters, **current_names(parameters, cls.__name__)}))
+        given = {} if n_clusters is None else {"n_clusters": n_clusters}
+        return cls(**unflatten(cls, {**given, **current_names(parameters, cls.__name__)}))
 
     def flat_params(self) -> dict[str, Any]:
         """All parameters by their flat names: the fields of option objects stand beside the others."""

@@ -58,6 +58,7 @@ def render_fit_page(
     other: OtherFit | None = None,
     max_rows: int = 100_000,
     max_embedded: int = 2000,
+    theory: bool = True,
 ) -> str:
     """The page of a fit as text. The names of the clusters are those of the model.
 
@@ -91,6 +92,8 @@ def render_fit_page(
         Rows on the page; of more, a random sample.
     max_embedded : int, default=2000
         Rows that t-SNE places itself: most of the time that a page takes.
+    theory : bool, default=True
+        Whether the page has the figures behind the verdict.
 
     Returns
     -------
@@ -134,7 +137,7 @@ def render_fit_page(
         page_rows, section, pairs = _moved(page_rows, model.labels_, other, k)
         sections.append(section)
         needed += pairs
-    sections.append(_sound(model, diagnosis, eigenvalues, X, Z, page_rows))
+    sections.append(_sound(model, diagnosis, eigenvalues, X, Z, page_rows) if theory else _sound_in_numbers(diagnosis))
     if made is not None:
         sections.append(_made(made))
     data, notes = map_data(page_rows, needed)
@@ -230,13 +233,18 @@ def _sound(
         losses = {name: column for name, column in history.items() if name not in fit_figures.METERS}
         caption = "Each term of the loss, step by step. The curves should fall and flatten."
         pictures.append(PageFigure(figures.learning_curves(losses), "Training", caption))
+    numbers = _sound_in_numbers(diagnosis)
+    return replace(numbers, items=[*numbers.items, *pictures])
+
+
+def _sound_in_numbers(diagnosis: Diagnosis) -> PageSection:
     table = PageTable(
         "The numbers behind the verdict",
         ["measured", "value", "expected", "what it is"],
         [[f.name, f"{f.value:.4g}", f.expected, f.meaning] for f in diagnosis.findings],
     )
     lead = "Labels are only as good as the representation they come from. This is the result of 'prodsc diagnose'."
-    return PageSection("sound", "Is it sound? The numbers and the theory", lead, [table, *pictures], folded=True)
+    return PageSection("sound", "Is it sound? The numbers and the theory", lead, [table], folded=True)
 
 
 def about_k(eigenvalues: np.ndarray, k: int, nearly: float = 0.7) -> str:

@@ -29,6 +29,7 @@ from prodsc.errors import (
 )
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.estimators.naming import are_names
+from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.progress import ProgressFunction
 from prodsc.sources.choice import NO_CHOICE, ColumnChoice
@@ -73,6 +74,7 @@ class FitRequest:
     cannot_link: str | None = None
     inputs: dict[str, str] = field(default_factory=dict)  # digests of what is read; version 0.1 has none
     choice: ColumnChoice = NO_CHOICE  # which columns are what
+    quick: bool = False  # a first look
 
     def known(self, source: Source) -> dict[str, Any]:
         """The constraints on the rows of `source` that are given to `fit`."""
@@ -222,19 +224,45 @@ class FitResult:
     peak_memory_mb: float
     notes: list[str] = field(default_factory=list)
     report_seconds: float = 0.0  # not part of `seconds`
+    names: list[str] | None = None  # of the clusters
+    verdict: str = ""
+    advice: str = ""
 
     def summary(self) -> str:
         """Some lines for the terminal."""
-        sizes = ", ".join(map(str, self.sizes[:12])) + (", ..." if len(self.sizes) > 12 else "")
-        lines = [f"{sum(self.sizes)} rows in {len(self.sizes)} clusters of sizes {sizes}"]
+        lines = [f"{sum(self.sizes)} rows in {len(self.sizes)} clusters of sizes {self._sizes()}"]
+        lines += self._named()
         if self.scores is not None:
             lines.append("  ".join(f"{name} {value:.4f}" for name, value in self.scores.items()))
+        if self.verdict:
+            lines.append(f"{self.verdict}: {self.advice}")
         lines += [f"note: {note}" for note in self.notes]
         page = f" and {self.report_seconds:.1f} s for the page" if self.report_seconds else ""
         lines.append(f"{self.seconds:.1f} s{page}, peak memory {self.peak_memory_mb:.0f} MB")
-        written = [name for name in (LABELS, PAGE, RESULT, HISTORY, TENSORS) if (self.out / name).exists()]
-        lines.append(f"results in {self.out}: {', '.join(written)}")
+        lines.append(f"results in {self.out}: {', '.join(self.written())}")
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        content = {name: value for name, value in vars(self).items() if value is not None}
+        return content | {"out": str(self.out), "n_clusters": len(self.sizes), "files": self.written()}
+
+    def written(self) -> list[str]:
+        """The files of the run that a person looks for."""
+        return [name for name in (LABELS, PAGE, RESULT, HISTORY, TENSORS) if (self.out / name).exists()]
+
+    def _sizes(self, most: int = 12) -> str:
+        return ", ".join(map(str, self.sizes[:most])) + (", ..." if len(self.sizes) > most else "")
+
+    def _named(self, most: int = 12) -> list[str]:
+        if self.names is None:
+            return []
+        wide = max(len(str(size)) for size in self.sizes)
+        lines = [
+            f"  {c:>3}  {size:>{wide}}  {name}"
+            for c, (size, name) in enumerate(zip(self.sizes, self.names, strict=True))
+        ]
+        return lines[:most] + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])
 
 
 def run(
@@ -243,6 +271,7 @@ def run(
     progress: ProgressFunction | None = None,
     *,
     resume: bool = False,
+    report: bool = True,
 ) -> FitResult | None:
     """Fit and write the folder of results.
 
@@ -259,6 +288,8 @@ def run(
     resume : bool, default=False
         Whether to continue the interrupted run that the request was read from. Otherwise files of an earlier run in
         the folder are removed.
+    report : bool, default=True
+        Whether to make the page.
 
     Returns
     -------
@@ -273,7 +304,7 @@ def run(
     start = time.monotonic()
     data = rows_of(request, progress)
     data = replace(data, X=as_array(data.X))  # one object for all passes over the rows, so that files are read once
-    model = PRODSC.from_flat(**request.parameters)
+    model = PRODSC.from_flat(**(quick_parameters(len(data.X)) if request.quick else {}) | request.parameters)
     known = request.known(data)
     model.check(data, **known)  # before anything is written
     if resume:
@@ -292,7 +323,7 @@ def run(
             model.fit(data, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
             if not ranks.first():
                 return None
-            result = write_results(request, data, model, start)
+            result = write_results(request, data, model, start, report)
     except KeyboardInterrupt as stop:
         raise Interrupted(f"{stop or 'stopped'}; continue with: prodsc fit --resume {request.out}") from None
     except RankError as lost:
@@ -350,7 +381,7 @@ def columns_of_run(folder: Path) -> tuple[ColumnChoice, list[str]]:
     return choice, [name for name in (request.labels, request.known_labels) if name is not None]
 
 
-def write_results(request: FitRequest, data: Source, model: PRODSC, start: float) -> FitResult:
+def write_results(request: FitRequest, data: Source, model: PRODSC, start: float, report: bool = True) -> FitResult:
     """Write labels, model, history, page and result.json; `start` is when the run began."""
     name_clusters(model, data)
     with manifest.replaced(request.out) as path_of:
@@ -366,6 +397,9 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
         )
     if model.k_curve_ is not None:
         notes.append(f"n_clusters='auto' found {model.k_curve_.summary()}")
+    if request.quick:
+        notes.append("this was a quick look; fit again without --quick before you use the labels.")
+    diagnosis = diagnose(model, data)
     result = FitResult(
         request.out,
         np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
@@ -373,9 +407,12 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
         time.monotonic() - start,
         peak_memory_mb(),
         notes,
+        names=shown_names(model),
+        verdict=diagnosis.verdict,
+        advice=diagnosis.advice,
     )
     content = result_content(request, data, model, result)
-    if problem := _try_report(request, data, model, content):
+    if report and (problem := _try_report(request, data, model, content)):
         warnings.warn(problem, stacklevel=2)
         content["notes"] = [*notes, problem]
     result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
@@ -409,7 +446,7 @@ def _readable_ids(data: Source) -> list[str] | None:
 def _try_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any]) -> str:
     """Write the page; whatever prevents it is returned as a sentence, for the fit is worth keeping without it."""
     try:
-        write_report(request, data, model, content)
+        write_report(request, data, model, content, **page_size(content["seconds"], request.quick))
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"{stop or 'stopped'} while {PAGE} was made; {LABELS} and the model are kept") from None
     except MissingExtraError as missing:
@@ -472,12 +509,54 @@ def result_content(request: FitRequest, data: Source, model: PRODSC, result: Fit
         },
         "clusters": {"sizes": result.sizes, "names": model.cluster_names_, "inertia": model.partition_.inertia},
         "scores": result.scores,
+        "verdict": result.verdict,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
         "peak_memory_mb": round(result.peak_memory_mb, 1),
         "versions": versions(),
         "machine": machine(),
     }
+
+
+def quick_parameters(n_rows: int, steps: int = 60, batch_size: int = 1024) -> dict[str, Any]:
+    """Parameters of a first look: few steps, however many rows there are.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    steps : int
+        Of the joint phase; labels of the digits are then within a few points of those of a whole fit.
+    batch_size : int
+        Rows of a step.
+
+    Returns
+    -------
+    dict
+    """
+    per_epoch = max(1, n_rows // batch_size)
+    return {"epochs": max(1, steps // per_epoch), "warmup_steps": 20, "n_init": 3, "batch_size": batch_size}
+
+
+def page_size(fit_seconds: float, quick: bool, row_seconds: float = 0.003) -> dict[str, Any]:
+    """How much the page of a fit may show, so that it does not take longer than the fit.
+
+    Parameters
+    ----------
+    fit_seconds : float
+        What the fit took.
+    quick : bool
+        Whether it was a quick look, whose page has no figures of the theory.
+    row_seconds : float
+        What t-SNE takes for a row, of some hundred to 2,000, on a slow core.
+
+    Returns
+    -------
+    dict
+        Options of `render_fit_page`: rows that t-SNE places itself, at most for two fifths of the time, and whether
+        there are figures, which take about four seconds.
+    """
+    return {"max_embedded": int(min(2000, max(300, 0.4 * fit_seconds / row_seconds))), "theory": not quick}
 
 
 def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any], **more: Any) -> None:
@@ -492,7 +571,7 @@ def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict
         "rows x columns" if columns else "rows": f"{len(data.X):,}{columns}",
         "clusters": str(model.n_clusters_),
     }
-    title = f"Clusters of {request.file.name}"
+    title = f"{'A quick look at clusters' if request.quick else 'Clusters'} of {request.file.name}"
     more |= {"facts": facts, "y": data.y, "made": content, "columns": data.columns, "classes": data.class_names}
     if manifest.read_manifest(request.out) is None:  # a run of version 0.1
         write_fit_page(request.out / PAGE, title, model, data.X, **more)
