@@ -28,7 +28,8 @@ from prodsc.sources.tables import csv_format
 ItemKind = Literal["images", "texts"]
 ItemSource = str | os.PathLike[str] | np.ndarray | Sequence[str]
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+HEIC_SUFFIXES = (".heic", ".heif")  # photos of telephones; they need the extra `heic`
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIC_SUFFIXES)
 TEXT_SUFFIXES = (".txt", ".csv", ".tsv", ".parquet")
 
 
@@ -49,6 +50,10 @@ class Items:
         Labels as int64 codes from 0.
     classes : list of str or None
         Names of the codes.
+    check : callable or None
+        Raises an InputError if item i is no image or text; it reads as little as it needs.
+    folder : Path or None
+        The folder of the images.
     """
 
     kind: ItemKind
@@ -57,6 +62,17 @@ class Items:
     fingerprint: str
     y: np.ndarray | None = None
     classes: list[str] | None = None
+    check: Callable[[int], Any] | None = None  # reads as little of an item as tells whether it is one
+    folder: Path | None = None  # the folder of the images
+
+    def problem(self, i: int) -> str:
+        """Why item i cannot be read; empty if it seems that it can."""
+        try:
+            if self.check is not None:
+                self.check(i)
+        except InputError as error:
+            return str(error)
+        return ""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -127,7 +143,8 @@ def image_folder(root: Path, labels: bool = False) -> Items:
     stamps = ((name, *_stamp(root / name)) for name in names)
     classes, y = _folder_labels(names, root) if labels else (None, None)
     ids = [printable(name) for name in names]
-    return Items("images", ids, lambda i: _open_image(root / names[i]), _digest(stamps), y, classes)
+    load, check = (lambda i: _open_image(root / names[i])), (lambda i: _open_image(root / names[i], whole=False))
+    return Items("images", ids, load, _digest(stamps), y, classes, check, root.resolve())
 
 
 def image_names(root: Path) -> list[str]:
@@ -171,14 +188,19 @@ def _folder_labels(names: list[str], root: Path) -> tuple[list[str], np.ndarray]
     return classes.tolist(), y.astype(np.int64)
 
 
-def _open_image(path: Path) -> Any:
+def _open_image(path: Path, whole: bool = True) -> Any:
+    """An image, turned as its camera was held; not `whole`: only its header is read."""
     Image = require("PIL.Image", extra="features", caller="prodsc extract")
     if path.exists() and not path.is_file():
         raise InputError(f"{printable(str(path))} is a pipe, socket or device, not an image; remove it.")
+    if path.suffix.lower() in HEIC_SUFFIXES:
+        require("pillow_heif", extra="heic", caller=f"reading {printable(path.name)}").register_heif_opener()
     try:
         with Image.open(path) as image:
+            if not whole:
+                return image
             image.load()
-            return image
+            return require("PIL.ImageOps", extra="features", caller="prodsc extract").exif_transpose(image)
     except Exception as error:  # damaged images raise many kinds of errors
         reason = "it is damaged or not an image" if isinstance(error, SyntaxError) else str(error) or repr(error)
         raise InputError(f"{printable(str(path))} cannot be read as an image ({reason}).") from error
@@ -222,7 +244,7 @@ def texts(values: list[str], where: str, ids: list[str] | None = None) -> Items:
             raise InputError(f"row {i} of {where} is blank.")
         return values[i]
 
-    return Items("texts", ids or [str(i) for i in range(len(values))], load, _digest(values))
+    return Items("texts", ids or [str(i) for i in range(len(values))], load, _digest(values), check=load)
 
 
 def text_lines(path: Path) -> list[str]:

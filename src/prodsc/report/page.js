@@ -541,7 +541,8 @@
     title.after(input);
     input.focus();
     input.select();
-    const close = (keep) => { if (!input.isConnected) return; input.remove(); title.hidden = button.hidden = false; if (keep) rename(c, input.value); button.focus(); };
+    let open = true;
+    const close = (keep) => { if (!open) return; open = false; input.remove(); title.hidden = button.hidden = false; if (keep) rename(c, input.value); button.focus(); };
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") close(true); if (event.key === "Escape") close(false); });
     input.addEventListener("blur", () => close(true));
   };

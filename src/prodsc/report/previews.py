@@ -2,7 +2,9 @@
 
 import io
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,7 @@ def open_previews(
     X, n, ids = source.X, len(source.X), source.ids
     shape = None if source.info is None else source.info.image
     image = row_images(X, shape) if X.ndim > 2 or shape is not None else None
+    images = images if images is not None or image is not None else _folder_beside(source)
     if images is not None:
         items = _open_images(images)
         order = _item_of_each_row(items, ids, n, "--images", images)
@@ -124,6 +127,21 @@ def open_previews(
         row_texts = [_text(text_items, i) for i in _item_of_each_row(text_items, ids, n, "--texts", texts)]
     previews = RowPreviews(ids, image, row_texts, {name: _column_of(source, name) for name in columns})
     return previews if columns or image is not None else with_columns(previews, _own_columns(source))
+
+
+def _folder_beside(source: Source) -> str | None:
+    """The folder of images that `prodsc extract` read, from NAME.folder.txt, if it still holds the images."""
+    beside = None if source.path is None else source.path.with_name(f"{source.path.stem}.folder.txt")
+    with suppress(OSError, UnicodeDecodeError):
+        folder = Path(beside.read_text(encoding="utf-8").strip()) if beside is not None else None
+        if (
+            folder is not None
+            and source.ids
+            and (folder / source.ids[0]).is_file()
+            and (folder / source.ids[-1]).is_file()
+        ):
+            return str(folder)
+    return None
 
 
 def _own_columns(source: Source) -> dict[str, NDArray[Any]]:

@@ -70,7 +70,17 @@ def read(
     for note in notes:  # not inside `opened`, which hides the warnings of the libraries
         warnings.warn(note, UserWarning, stacklevel=2)
     others = {name: partial(_read_kept, path, name, source.kept) for name in source.others}
-    return replace(source, paths=(path,), others=others)
+    texts = source.texts if source.texts is not None or source.kept is not None else _texts_beside(path, len(source.X))
+    return replace(source, paths=(path,), others=others, texts=texts)
+
+
+def _texts_beside(path: Path, n: int) -> list[str] | None:
+    """The lines of NAME.texts.txt beside a file, which `prodsc extract` writes."""
+    beside = path.with_name(f"{path.stem}.texts.txt")
+    with suppress(OSError, UnicodeDecodeError):
+        lines = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        return lines if len(lines) == n else None
+    return None
 
 
 def source_of(
