@@ -17,7 +17,7 @@ from prodsc.pro_dsc.diagnosis import Diagnosis, diagnose
 from prodsc.report import drawing, figures, fit_figures
 from prodsc.report.agreement import agreement, bootstrap_std, worst_disagreements
 from prodsc.report.clusters import ClusterCard, cluster_cards
-from prodsc.report.found import found_sentences
+from prodsc.report.found import found_number, found_sentences
 from prodsc.report.layout import Layout, lay_out
 from prodsc.report.map_data import PageRows, map_data
 from prodsc.report.movement import bands
@@ -140,9 +140,9 @@ def render_fit_page(
     sections.append(_sound(model, diagnosis, eigenvalues, X, Z, page_rows) if theory else _sound_in_numbers(diagnosis))
     if made is not None:
         sections.append(_made(made))
-    data, notes = map_data(page_rows, needed)
+    data, notes = map_data(page_rows, needed, [card.exemplars[0] if card.exemplars else -1 for card in cards])
     scores = metrics.scores(y, model.labels_) if y is not None else {}
-    supported = about_k(eigenvalues, k).split(" It is advice")[0]
+    supported = found_number(eigenvalues, k)
     said = found_sentences(page_rows.titles(), cards, page_rows.confidence, scores, supported)
     found = PageSection("found", "What was found", "", [component("found", said, diagnosis)])
     words = None if previews.texts is None else keywords(previews.texts, model.labels_, k)

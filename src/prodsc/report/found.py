@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from prodsc.report.clusters import ClusterCard
+from prodsc.report.fit_figures import suggested_k
 
 SIZES = re.compile(r" \([+-][\d.]+\)")  # of columns in a name
 UNSURE = 0.7  # confidence below which a label is called unsure; the summary of a run uses the same number
@@ -45,6 +46,24 @@ def found_sentences(
         f"the rows to {quoted(names[last.cluster])} with {last.share:.0%}."
     )
     return [sizes, _sureness(names, filled, confidence), _support(scores, about_number)]
+
+
+def found_number(eigenvalues: np.ndarray, k: int, nearly: float = 0.7) -> str:
+    """What the gaps between groups say about their number, without the word eigenvalue.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray
+        Of the Laplacian of the affinity, ascending.
+    k : int
+        The number of clusters.
+    nearly : float
+        A gap of this share of the widest one supports its number too.
+    """
+    widest, gaps = suggested_k(eigenvalues), np.diff(eigenvalues)
+    if widest == k or (k <= len(gaps) and gaps[k - 1] >= nearly * gaps[widest - 1]):
+        return f"The gaps between the groups support {k} clusters."
+    return f"By the gaps between the groups {widest} clusters would be more natural than {k}."
 
 
 def _sureness(names: Sequence[str], cards: Sequence[ClusterCard], confidence: np.ndarray) -> str:

@@ -43,7 +43,9 @@ class PageRows:
         return None if self.previews.texts is None else [short(self.previews.texts[row], length) for row in self.rows]
 
 
-def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any], list[str]]:
+def map_data(
+    page_rows: PageRows, needed: Sequence[int], exemplars: Sequence[int] = ()
+) -> tuple[dict[str, Any], list[str]]:
     """What the script of the page reads.
 
     Parameters
@@ -52,6 +54,8 @@ def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any]
         The rows on the page.
     needed : sequence of int
         Rows that must have their image and text; others have them as far as space allows.
+    exemplars : sequence of int, optional
+        The most typical row of each cluster, -1 where there is none.
 
     Returns
     -------
@@ -80,6 +84,7 @@ def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any]
     data = {
         "k": k,
         "sizes": [int(size) for size in page_rows.sizes],
+        "exemplars": list(exemplars) or [-1] * k,
         "names": page_rows.titles(),
         "outlier": None if page_rows.outlier is None else packed(np.round(page_rows.outlier * 255), "u8"),
         "large": {

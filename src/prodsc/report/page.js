@@ -269,6 +269,25 @@
     const zoomed = view.scale / whole;
     return [...new Set([...(zoomed > 1.6 ? [shortened(names[c], 60)] : []), shortened(plain, 34), shortened(first, 20), String(c)])];
   };
+  // Where rows are images and clusters have no names in words, the most typical image stands for the cluster.
+  const pictures = sheets.map((address) => { const image = new Image(); image.onload = () => repaint(); image.src = address; return image; });
+  const stand = (c) => {
+    const at = source.exemplars[c] >= 0 && /^(like |cluster \d+$)/.test(names[c]) ? spriteOf[source.exemplars[c]] : -1;
+    if (at < 0) return null;
+    const sheet = pictures[Math.floor(at / sprites.perSheet)], place = at % sprites.perSheet, [w, h] = sprites.tile;
+    return sheet.complete && sheet.naturalWidth ? { sheet, x: (place % sprites.across) * w, y: Math.floor(place / sprites.across) * h, w, h } : null;
+  };
+  const paintPicture = (c, x, y, taken) => {
+    const picture = stand(c), edge = k <= 20 ? 46 : 32;
+    if (!picture || taken.some(([a, b, h]) => Math.abs(a - x) < h + edge / 2 + 2 && Math.abs(b - y) < edge)) return Boolean(picture);
+    taken.push([x, y, edge / 2]);
+    const scale = edge / Math.max(picture.w, picture.h), w = picture.w * scale, h = picture.h * scale;
+    mark.fillStyle = colourOf(c);
+    mark.fillRect(x - w / 2 - 3, y - h / 2 - 3, w + 6, h + 6);
+    mark.imageSmoothingEnabled = picture.w >= 24;
+    mark.drawImage(picture.sheet, picture.x, picture.y, picture.w, picture.h, x - w / 2, y - h / 2, w, h);
+    return true;
+  };
   const paintNames = () => {
     const size = k <= 20 ? 15 : 13, taken = [];
     mark.font = `700 ${size}px system-ui, sans-serif`;
@@ -279,6 +298,7 @@
       if (isolated >= 0 && isolated !== c) continue;
       const x = (centres[2 * c] - view.x) * view.scale + width / 2, y = (view.y - centres[2 * c + 1]) * view.scale + height / 2;
       if (!(centres[2 * c] >= 0) || x < 0 || y < 0 || x > width || y > height) continue;
+      if (sprites && paintPicture(c, x, y, taken)) continue;
       const above = y - radius() - size * 0.6; // the dot itself stays visible
       for (const text of wordings(c)) {
         const half = mark.measureText(text).width / 2 + 3, at = Math.min(Math.max(x, half + 4), width - half - 4);
@@ -349,7 +369,7 @@
   const facts = (i) => {
     const found = [["cluster", titled(label[i])], ["confidence", percent(i)]];
     if (sure[i] < 250 && second[i] !== label[i]) found.push(["or else", titled(second[i])]);
-    if (outlier) found.push(["more usual rows", `${Math.round((outlier[i] * 100) / 255)} %`]);
+    if (outlier) found.push(["outlier score", `${Math.round((outlier[i] * 100) / 255)} %`]);
     if (truth) found.push(["known class", source.classes[truth[i]]]);
     if (elsewhere) found.push(["in the other fit", elsewhere[i] < k ? `cluster ${elsewhere[i]}` : "a cluster without partner"]);
     for (const column of columns) found.push([column.name, number(column.values[i])]);
