@@ -11,14 +11,19 @@ from sklearn.datasets import load_digits, make_blobs
 
 from prodsc import PRODSC, estimate_k
 
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else "demo/how_many")
-folder.mkdir(parents=True, exist_ok=True)
 
-print(estimate_k(load_digits().data), "\n")
-print(estimate_k(np.random.default_rng(0).normal(size=(500, 10))), "\n")  # one cloud has no groups
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
 
-X, _ = make_blobs(500, 12, centers=6, random_state=0)
-model = PRODSC("auto", scaling="standard", epochs=60).fit(X)
-report = model.report(X, title=f"{model.n_clusters_} groups")
-print(report)
-print(report.save(folder / "report.html"))
+    print(estimate_k(load_digits().data), "\n")
+    print(estimate_k(np.random.default_rng(0).normal(size=(500, 10))), "\n")  # one cloud has no groups
+
+    X, _ = make_blobs(500, 12, centers=6, random_state=0)
+    model = PRODSC("auto", scaling="standard", epochs=60).fit(X)
+    report = model.report(X, title=f"{model.n_clusters_} groups")
+    print(report)
+    print(report.save(folder / "report.html"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo/how_many"))

@@ -128,13 +128,11 @@ class DescribedClusters:
                 )
         names = self._names_from(array, texts, columns, ids, images)
         if namer is not None:
-            names = [
-                namer(self.describe_cluster(c, array, texts, columns, ids, images)) for c in range(self.n_clusters_)
-            ]
+            names = [namer(self._exemplars_of(c, array, texts, columns, ids, images)) for c in range(self.n_clusters_)]
         self.cluster_names_ = naming.unique_names([str(name) for name in names])
         return self.cluster_names_
 
-    def describe_cluster(
+    def _exemplars_of(
         self, cluster: int, array: Any, texts: Any, columns: Any, ids: Any, images: Any
     ) -> ClusterExemplars:
         """What a name-giver is told about a cluster; the parameters are those of `name_clusters`."""
