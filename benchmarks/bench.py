@@ -3,8 +3,9 @@
 python benchmarks/bench.py [name ...]
 
 Each measurement runs in a process of its own on one thread; seconds are processor seconds, so that other work on the
-machine does not count. Results go to docs/bench.json, each with its date, and docs/bench.md is made from them. To add a
-measurement, write a function that returns rows and give it a line in MEASUREMENTS.
+machine does not count. Results go to docs/bench.json, each with its date, and docs/bench.md is made from them;
+docs/bench_history.json keeps earlier ones, with their commits, for the plots of the site. To add a measurement, write a
+function that returns rows and give it a line in MEASUREMENTS.
 """
 
 import contextlib
@@ -18,6 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+import history
 
 from prodsc import files
 
@@ -182,6 +185,7 @@ def main(names: list[str]) -> None:
         kept[name] = {"rows": rows, "when": time.strftime("%Y-%m-%d %H:%M"), "machine": machine()}
         files.write_text(KEPT, json.dumps(kept, indent=1) + "\n")
         files.write_text(PAGE, page(kept))
+        history.add(history.entries_of(kept, history.git("rev-parse", "--short", "HEAD").strip(), only={name}))
     print(f"\n{PAGE.read_text()}")
 
 

@@ -5,7 +5,8 @@
 
 Appends to docs/choosing.csv one line for each fit (set, method, seed, ACC, NMI, ARI, processor seconds) and skips what
 is there already, so it can be stopped and run again. `--table` prints the Markdown tables of docs/choosing.md from the
-file without fitting. UMAP and EVoC compile on first use: fit something small before their seconds are measured.
+file without fitting; `--when` prints the short table of the site's front page and of the paper. UMAP
+and EVoC compile on first use: fit something small before their seconds are measured.
 """
 
 import argparse
@@ -42,6 +43,16 @@ FILES = {
     "Extended Yale B": "eyaleb_48x42",
 }
 SETS = ["digits", *FILES]
+KINDS = {  # rows of the short table: kind of data -> sets of that kind
+    "embeddings of photographs (CLIP)": ("AID CLIP", "Pets CLIP", "DTD CLIP", "Caltech CLIP", "Flowers CLIP"),
+    "features of a supervised network": ("CIFAR-10 features", "Flowers features"),
+    "pixels of digits and clothes": ("digits", "MNIST pixels", "Fashion-MNIST pixels"),
+    "pixels of photographs": ("CIFAR-10 pixels",),
+    "tf-idf of texts": ("Reuters tf-idf",),
+    "measurements of sensors": ("HAPT-561",),
+    "faces": ("ORL", "Extended Yale B"),
+    "objects from all sides": ("COIL-100",),
+}
 MAX_ROWS = 20_000  # of MNIST and Fashion-MNIST, the only larger sets
 IMAGES = ("ORL", "COIL-100", "Extended Yale B")  # PRO-DSC gets these as images, other methods as rows of pixels
 
@@ -115,6 +126,28 @@ def table(column: str) -> str:
     return "\n".join(rows)
 
 
+def mean_scores(kind: str, column: str = "ACC") -> dict[str, float]:
+    """Mean over the sets of a kind, in the unit of the file, of each method that was run on all of them; best first."""
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in read_results():
+        if line["set"] in KINDS[kind]:
+            values[line["method"]][line["set"]].append(float(line[column]))
+    complete = {m: sets for m, sets in values.items() if len(sets) == len(KINDS[kind])}
+    means = {method: float(np.mean([np.mean(v) for v in sets.values()])) for method, sets in complete.items()}
+    return dict(sorted(means.items(), key=lambda item: -item[1]))
+
+
+def which_when() -> str:
+    """The two most accurate methods for each kind of data, beside k-means and PRO-DSC, as Markdown."""
+    rows = ["| your data | most accurate | next | k-means | pro-dsc | sets |", "|---|---|---|---|---|---|"]
+    for kind, sets in KINDS.items():
+        means = mean_scores(kind)
+        best, second, *_ = [f"`{method}` {100 * mean:.1f}" for method, mean in means.items()] + ["-"] * 2
+        known = [f"{100 * means[method]:.1f}" if method in means else "-" for method in ("k-means", "pro-dsc")]
+        rows.append(f"| {kind} | {best} | {second} | {' | '.join(known)} | {', '.join(sets)} |")
+    return "\n".join(rows)
+
+
 def main() -> None:
     """Fit what is missing, or print the tables."""
     parser = argparse.ArgumentParser(description="Every method on every data set.")
@@ -122,7 +155,11 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--when", action="store_true")
     options = parser.parse_args()
+    if options.when:
+        print(which_when())
+        return
     if options.table:
         print("\n\n".join(table(column) for column in ("ACC", "NMI", "CPU s")))
         return

@@ -160,7 +160,7 @@ def test_lines_are_short(document):
 def test_the_wording_is_plain(document):
     prose = re.sub(r"`[^`\n]+`", "", without_fences(document.read_text()))
     words = " ".join(prose.lower().split())
-    assert [phrase for phrase in UNCLEAR_PHRASES if phrase in words] == []
+    assert [phrase for phrase in UNCLEAR_PHRASES if re.search(rf"\b{phrase}", words)] == []  # "has every" is plain
 
 
 @each_document

@@ -85,6 +85,9 @@ EXTRA_OF = {
     "umap": "rivals",
     "evoc": "rivals",
     "graspologic_native": "rivals",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "huggingface_hub": "hub",
     "toponymy": "toponymy",
     "fiftyone": "fiftyone",
 }  # which extra of prodsc installs a library

@@ -240,10 +240,27 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def regular(path: Path) -> Path:
+    """The path, unless it is that of a pipe or device, on which a reader would wait for ever: then an OSError.
+
+    Parameters
+    ----------
+    path : Path
+        A file to be read.
+
+    Returns
+    -------
+    Path
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is a pipe, socket or device, not a file", str(path))
+    return path
+
+
 def read_json(path: str | Path) -> Any:
     """The content of a JSON file; raises ValueError if it is not JSON."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(regular(Path(path)).read_text(encoding="utf-8"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
@@ -327,7 +344,7 @@ def tensors_sha256(tensors: "dict[str, Tensor]", metadata: dict[str, str]) -> st
 
 def sha256(path: Path) -> str:
     """The sha256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -2,7 +2,11 @@
 
 import re
 
-FORMULA = re.compile(r"[=@\t\r].*|[+-](?!(\d[\d.,]*([eE][+-]?\d+)?|[.,]\d+([eE][+-]?\d+)?|inf|nan)$).+", re.DOTALL)
+# What spreadsheets take for a formula: wide signs too, which some versions for East Asia treat as the usual ones.
+FORMULA = re.compile(
+    r"[=@\t\r\uff1d\uff20\uff0b\uff0d].*|\n.+|[+-](?!(\d[\d.,]*([eE][+-]?\d+)?|[.,]\d+([eE][+-]?\d+)?|inf|nan)$).+",
+    re.DOTALL,
+)
 
 
 def without_formula(cell: str) -> str:

@@ -5,10 +5,13 @@ import platform
 import sys
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prodsc._version import __version__
-from prodsc.errors import require
+from prodsc.errors import ParameterError, reason_of, require
+
+if TYPE_CHECKING:
+    import torch
 
 RECORDED_LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
@@ -50,3 +53,32 @@ def machine() -> dict[str, Any]:
     import torch
 
     return {"system": platform.platform(), "threads": torch.get_num_threads()}
+
+
+def usable_device(name: str) -> "torch.device":
+    """A device of torch that this machine has.
+
+    Parameters
+    ----------
+    name : str
+        Such as "cpu" or "cuda:0".
+
+    Returns
+    -------
+    torch.device
+
+    Raises
+    ------
+    ParameterError
+        If torch does not know the device, or nothing can be computed on it here.
+    """
+    import torch
+
+    try:
+        device = torch.device(name)
+        torch.ones(1, device=device).item()  # not on the device "meta"
+    except Exception as error:  # torch has a kind of error for each device
+        raise ParameterError(
+            f"device='{name}' cannot be used on this machine ({reason_of(error)}). Use 'auto' or 'cpu'."
+        ) from error
+    return device

@@ -30,7 +30,9 @@ def work(suffix: str, number: int, count: int, folder: Path) -> None:
     from hypothesis import HealthCheck, Phase, given, seed, settings
 
     from corpus.fuzzing import Corpus, inputs, outcome
+    from faults.scenarios import quick
 
+    quick()
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     corpus = Corpus(suffix, folder)
     counts: Counter[str] = Counter()

@@ -20,10 +20,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus.make_corpus import SOUND
+from corpus.run_folders import RUN_FOLDERS, check_sentence, read_run_folder
 from prodsc.errors import ProdscError
 from prodsc.extract.inputs import text_column
 from prodsc.runs.recipes import load_recipe
-from prodsc.sources.archives import cifar10_test_images, idx_images, uci_har
+from prodsc.sources.archives import _idx, cifar10_test_images, uci_har
 from prodsc.sources.readers import read, read_ids, read_labels, read_pairs
 
 NUMBERS = (0, 1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1)
@@ -156,11 +157,13 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".pairs": read_pairs,
     ".texts": _texts,
     ".toml": lambda path: load_recipe(str(path)),
-    ".idx": lambda path: idx_images([path] * 4),
+    ".idx": _idx,
     ".tar": lambda path: cifar10_test_images([path]),
     ".zip": lambda path: uci_har([path]),
+    ".run": read_run_folder,
 }
-GROUPS = sorted({Path(name).suffix for name in SOUND})
+MAKERS = SOUND | RUN_FOLDERS
+GROUPS = sorted({Path(name).suffix for name in MAKERS})
 
 
 class Corpus:
@@ -169,16 +172,16 @@ class Corpus:
     def __init__(self, suffix: str, folder: Path):
         self.suffix, self.folder = suffix, folder
         self.contents = []
-        for name in SOUND:
+        for name in MAKERS:
             if Path(name).suffix == suffix:
-                SOUND[name](folder / name)
+                MAKERS[name](folder / name)
                 self.contents.append((folder / name).read_bytes())
 
     def damaged(self, number: int, inside: bool, changes: list[Mutation]) -> bytes:
         """One of the files, changed."""
         n = len(self.contents)
         content, other = self.contents[number % n], self.contents[number // n % n]
-        if inside:
+        if inside or self.suffix == ".run":
             with suppress(Exception):  # what cannot be unpacked is changed from outside
                 return mutated_inside(content, changes, other, self.suffix)
         return mutated(content, changes, other)
@@ -204,10 +207,6 @@ def outcome(path: Path) -> str:
             warnings.simplefilter("ignore")
             READERS.get(path.suffix, _read)(path)
     except ProdscError as error:
-        sentence = str(error)
-        assert "\n" not in sentence, f"more than one line: {sentence!r}"
-        assert sentence[-1] in ".?", f"no sentence: {sentence!r}"
-        assert len(sentence) < 2000, f"a sentence of {len(sentence)} characters"
-        assert sentence.isprintable(), f"control characters: {sentence!r}"
+        check_sentence(error)
         return "refused"
     return "accepted"

@@ -90,10 +90,10 @@ def _tar(path: Path) -> None:
         archive.addfile(member, io.BytesIO(content))
 
 
-def _har(path: Path) -> None:
+def _har(path: Path, train: str = "0.1 0.2 0.3\n0.4 0.5 0.6\n") -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for part in ("train", "test"):
-            archive.writestr(f"UCI HAR Dataset/{part}/X_{part}.txt", "0.1 0.2 0.3\n0.4 0.5 0.6\n")
+        for part, rows in (("train", train), ("test", "0.1 0.2 0.3\n0.4 0.5 0.6\n")):
+            archive.writestr(f"UCI HAR Dataset/{part}/X_{part}.txt", rows)
             archive.writestr(f"UCI HAR Dataset/{part}/y_{part}.txt", "1\n2\n")
 
 
@@ -191,6 +191,32 @@ def _bomb_parquet(path: Path) -> None:
             writer.write_table(ones)
 
 
+def _long_label_parquet(path: Path) -> None:
+    """100 GB of labels: one text of a million characters, and 100,000 times its number."""
+    labels = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**5, np.int32)), pa.array(["x" * 10**6]))
+    pq.write_table(pa.table({"a": np.arange(10**5, dtype=np.float32), "label": labels}), path)
+
+
+def _long_vectors_parquet(path: Path) -> None:
+    """1.3 GB of vectors of zeros: reading the first rows alone would take all of it."""
+    zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2**24)), 2**20)
+    with pq.ParquetWriter(path, pa.schema({"X": zeros.type}), compression="zstd") as writer:
+        for _ in range(10):
+            writer.write_table(pa.table({"X": zeros}))
+
+
+def _long_label_csv(path: Path) -> None:
+    """NumPy gives every text the room of the longest: 2,000 labels take 4 GB."""
+    rows = "".join(f"{i}.5,short\n" for i in range(1999))
+    path.write_text(f"a,label\n{rows}0.5,{'x' * 2**19}\n")
+
+
+def _long_category_h5ad(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["X"] = np.ones((10**4, 2), np.float32)
+        file["obs/label/codes"], file["obs/label/categories"] = np.zeros(10**4, np.int8), ["x" * 2**18]
+
+
 def _damaged_pt(path: Path) -> None:
     """One bit of a value changed; torch does not compare checksums."""
     torch.save({"features": torch.tensor(X), "ys": torch.tensor(Y)}, path)
@@ -249,6 +275,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "expanded.pt": (lambda path: torch.save(torch.zeros(1).expand(HUGE), path), "more than 100 times as much"),
     "bomb.parquet": (_bomb_parquet, "more than 100 times as much"),
+    "long-label.parquet": (_long_label_parquet, "'label' would take .* more than 100 times as much"),
+    "long-vectors.parquet": (_long_vectors_parquet, "'X' would take .* more than 100 times as much"),
+    "long-label.csv": (_long_label_csv, "'label' would take .* more than 100 times as much"),
+    "long-category.h5ad": (_long_category_h5ad, "its text would take .* more than 100 times as much"),
     "bit.pt": (_damaged_pt, "the checksum of its part .* is wrong"),
     "rows.npy": (_fewer_rows, r"declares 200 bytes for shape \(10, 5\) of float32, and 240 follow"),
     "link.h5ad": (lambda path: _linked(path, "link"), "is a link to .*, and links are not followed"),
@@ -258,7 +288,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "nul.csv": (_text(b"a,b\n1,2\n3\0,4\n"), "has a NUL byte at position 9"),
     "utf16.csv": (_text("a,b\n1,2\n".encode("utf-16")), "has a NUL byte"),
     "two-y.csv": (_text("a,y,y\n1,0,1\n2,1,0\n"), "more than one column 'y'"),
-    "thousands.csv": (_text('a,b\n"1,234","2,345"\n'), "columns that are not numbers"),
+    "thousands.csv": (_text('a,b\n"1,234","2,345"\n'), "number '1,234' in the column 'a'; a comma in a number may"),
+    "quoted-commas.csv": (_text('a,b\n1.5,"2,5"\n3,"4,5"\n'), "number '2,5' in the column 'b'; a comma in a number"),
     "dates.csv": (_text("a,b\n2020-01-01,1\n2020-01-02,2\n"), "columns that are not numbers: a"),
     "ragged.csv": (_text("a,b\n1,2\n3\n"), "cannot be read as .csv"),
     "fifo.npy": (lambda path: os.mkfifo(path), "is a pipe, socket or device, not a file"),
@@ -280,6 +311,7 @@ ACCEPTED: dict[str, tuple[Callable[[Path], object], object, str]] = {
     ),
     "commas.csv": (_text("a;b\n1,5;2\n-3,25;4,5\n"), [[1.5, 2], [-3.25, 4.5]], ""),
     "no-header-commas.csv": (_text("1,5;2,5\n-3,25;4,5\n"), [[1.5, 2.5], [-3.25, 4.5]], ""),
+    "late-commas.csv": (_text("a;b\n1;2\n3;4\n-3,25;4,5\n"), [[1, 2], [3, 4], [-3.25, 4.5]], ""),
     "commas.tsv": (_text("a\tb\n1,5\t2\n-3,25\t4,5\n"), [[1.5, 2], [-3.25, 4.5]], ""),
     "data.csv": (_text("1,2,3\n4,5,6\n"), [[1, 2, 3], [4, 5, 6]], ""),
 }
@@ -290,7 +322,11 @@ def _empty_idx(path: Path) -> None:
     path.write_bytes(gzip.compress(b"\0\0\x08\x03" + b"\xff" * 4 + bytes(8)))
 
 
-ARCHIVES: dict[str, Callable[[Path], object]] = {"self-link.tar": _self_link, "empty.idx": _empty_idx}
+ARCHIVES: dict[str, Callable[[Path], object]] = {
+    "self-link.tar": _self_link,
+    "empty.idx": _empty_idx,
+    "columns.zip": lambda path: _har(path, "0.1 0.2\n0.4 0.5\n"),
+}
 
 
 def write(names: dict[str, Callable[[Path], object]], folder: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """Files that were once misread, crashed the process or took gigabytes: each is refused in a sentence or read right."""
 
+import os
 import re
 import warnings
 from pathlib import Path
@@ -9,13 +10,15 @@ import pandas as pd
 import pytest
 
 from corpus.make_corpus import ACCEPTED, ARCHIVES, REFUSED, SOUND
-from prodsc.errors import InputError, RecipeError
+from prodsc import load
+from prodsc.errors import InputError, ModelFileError, RecipeError
+from prodsc.extract.inputs import text_column
 from prodsc.runs.recipes import load_recipe
-from prodsc.sources.archives import cifar10_test_images, idx_images
+from prodsc.sources.archives import cifar10_test_images, idx_images, uci_har
 from prodsc.sources.arrays import array_of
 from prodsc.sources.door import open_source
 from prodsc.sources.formats import OPENERS
-from prodsc.sources.readers import read
+from prodsc.sources.readers import read, read_labels
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +70,15 @@ def test_an_idx_file_of_4_billion_empty_images(tmp_path):
     ARCHIVES["empty.idx"](tmp_path / "empty.idx")
     with pytest.raises(InputError, match=r"empty\.idx is not an IDX file of bytes"):
         idx_images([tmp_path / "empty.idx"] * 4)
+
+
+def test_parts_of_an_archive_that_do_not_belong_together(tmp_path):
+    ARCHIVES["columns.zip"](tmp_path / "columns.zip")
+    with pytest.raises(InputError, match=r"shapes \(2, 2\), \(2, 3\) .* do not belong together"):
+        uci_har([tmp_path / "columns.zip"])
+    SOUND["images.idx"](tmp_path / "images.idx")
+    with pytest.raises(InputError, match=r"labels of shapes \(3, 4, 4\), \(3, 4, 4\) do not belong together"):
+        idx_images([tmp_path / "images.idx"] * 4)
 
 
 def test_labels_may_be_asked_for_by_the_name_of_a_coordinate(tmp_path):
@@ -139,3 +151,34 @@ def test_control_characters_of_a_file_are_shown_and_not_sent_to_the_terminal(tmp
         read(tmp_path / "f.csv")
     assert "\x1b" not in str(caught.value)
     assert "\\x1b[2Jname" in str(caught.value)
+
+
+def test_a_recipe_that_is_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(RecipeError, match="is a pipe, socket or device"):
+        load_recipe(str(tmp_path / "pipe.toml"))
+
+
+def test_a_model_file_that_is_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "model.json")
+    with pytest.raises(ModelFileError, match="is a pipe, socket or device"):
+        load(tmp_path)
+
+
+def test_a_list_of_labels_with_one_long_line(tmp_path):
+    (tmp_path / "y.txt").write_text("a\n" * 1999 + "x" * 2**19)
+    with pytest.raises(InputError, match=r"its labels would take .* more than 100 times as much"):
+        read_labels(None, str(tmp_path / "y.txt"))
+
+
+def test_a_text_of_extract_that_fills_the_memory(tmp_path):
+    REFUSED["long-label.parquet"][0](tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"its text would take .* more than 100 times as much"):
+        text_column(tmp_path / "t.parquet", None)
+
+
+def test_names_of_rows_that_are_not_utf8_are_one_sentence(tmp_path):
+    np.save(tmp_path / "X.npy", np.eye(2))
+    (tmp_path / "X.ids.txt").write_bytes(b"Gr\xfc\xdfe\n2")
+    with pytest.raises(InputError, match=r"X\.ids\.txt is not text in UTF-8; write one name per line"):
+        open_source(tmp_path / "X.npy").ids  # noqa: B018

@@ -160,10 +160,12 @@ def test_an_existing_target_is_kept_unless_forced_and_the_input_always(tmp_path)
         ("-inf", "-inf"),
         ("-", "-"),
         ("a=b", "a=b"),
+        ("\uff1d1", "'\uff1d1"),  # wide signs of East Asian keyboards
     ],
 )
-def test_text_that_a_spreadsheet_would_run_is_disarmed(cell, written, tmp_path):
-    frame = pd.DataFrame({"=name": [cell, "plain"], "a": [-1.5, 2.0]})
+@pytest.mark.parametrize("kind", ["object", "string", "category"])
+def test_text_that_a_spreadsheet_would_run_is_disarmed(cell, written, kind, tmp_path):
+    frame = pd.DataFrame({"=name": pd.Series([cell, "plain"], dtype=kind), "a": [-1.5, 2.0]})
     export.table(tmp_path / "t.csv", frame, [0, 1])
     back = pd.read_csv(tmp_path / "t.csv", dtype=str)
     assert back.columns[0] == "'=name"

@@ -53,15 +53,6 @@ class Scenario:
     between: Callable[[Any], bool] = lambda seen: False
 
 
-def quick() -> None:
-    """Settings for all scenarios: a checkpoint after each step, a page of one line, trials in this process."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    checkpoint.SECONDS = 0.0
-    runs.write_report = write_page  # type: ignore[assignment]
-    trials._run_once = run_here
-
-
 def write_page(request: FitRequest, *_: Any) -> None:
     with replaced(request.out) as path_of:
         files.write_text(path_of(runs.PAGE), "<html>")
@@ -73,6 +64,18 @@ def run_here(trial: trials.Trial, folder: Path, budget_seconds: float | None) ->
     trials.run_child(request)
     request.unlink()
     return trials.read_outcome(trial, folder) or trials.unreadable(trial, folder)
+
+
+# For all scenarios: a checkpoint after each step, a page of one line, trials in this process.
+SETTINGS = ((checkpoint, "SECONDS", 0.0), (runs, "write_report", write_page), (trials, "_run_once", run_here))
+
+
+def quick() -> None:
+    """Settings for all scenarios, in a process that does nothing else; a test gives `SETTINGS` to its monkeypatch."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    for module, name, value in SETTINGS:
+        setattr(module, name, value)
 
 
 # ---- fit -------------------------------------------------------------------------------------------------------------

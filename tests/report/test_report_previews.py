@@ -34,6 +34,10 @@ def unpacked(array):
     return np.frombuffer(base64.b64decode(array["data"]), kinds[array["kind"]])
 
 
+def test_a_long_name_of_a_row_is_cut_on_the_page():
+    assert len(RowPreviews(["x" * 10**6]).name(0)) == PREVIEW_LIMITS.text_length
+
+
 def test_a_sheet_holds_each_picture_in_its_place():
     X = np.arange(40, dtype=np.uint8)[:, None, None] * np.ones((40, 6, 4), np.uint8) * 6
     made = make_sprites(row_images(X), first=[7, 3, 7], n=40)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from golden.cases import HERE as GOLDEN
-from prodsc import PRODSC
+from prodsc import PRODSC, files, manifest
 from prodsc.errors import InputError, Interrupted, ModelFileError, OutputError
 from prodsc.runs import run as module
 from prodsc.runs.past_run import open_run
@@ -143,6 +143,29 @@ def test_a_changed_file_of_a_run_is_named(data, tmp_path, name):
     (tmp_path / "run" / name).write_bytes(content)
     with pytest.raises(ModelFileError, match=name.replace(".", r"\.")):
         _ = open_run(tmp_path / "run").model
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("model.json", "n_features_in", None),
+        ("model.json", "feature_names_in", 3),
+        ("model.json", "image_shape", "x" * 1000),
+        ("model.json", "variance", "1"),
+        ("run.json", "labels", [1]),
+        ("run.json", "must_link", True),
+        ("run.json", "parameters", {"rows": 1}),
+        ("run.json", "inputs", []),
+    ],
+)
+def test_a_value_that_cannot_be_is_one_sentence_though_the_digest_is_right(data, tmp_path, name, key, value):
+    run(request_of(data, tmp_path / "run"))
+    path = tmp_path / "run" / name
+    with manifest.replaced(path.parent) as path_of:
+        files.write_json(path_of(name), json.loads(path.read_text()) | {key: value})
+    with pytest.raises(ModelFileError, match="damaged") as caught:
+        open_run(path.parent).model.predict(X)
+    assert len(str(caught.value)) < 500
 
 
 def test_every_file_of_a_run_is_listed(data, tmp_path):

@@ -271,6 +271,14 @@ def test_columns_of_a_large_mean_are_clustered_right():
         np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+def test_rows_that_a_scaling_makes_almost_the_same_are_told():
+    X, _ = clouds(1e8, 1.0)
+    for scaling in ("unit", "none"):
+        with pytest.warns(UserWarning, match=rf"times as large as their spread.*scaling='{scaling}'"):
+            prodsc.make("k-means", n_clusters=3, scaling=scaling, random_state=0).fit(X)
+    prodsc.make("k-means", n_clusters=3, scaling="unit", random_state=0).fit(clouds(100.0, 1.0)[0])  # no warning
+
+
 @pytest.mark.parametrize("factor", [1e20, 1e100, 1e-20, 1e-100])
 def test_rows_of_extreme_length_get_unit_length(factor):
     X, _ = clouds(0.0, 1.0)

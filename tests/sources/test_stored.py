@@ -268,6 +268,7 @@ def test_a_parquet_file_is_not_kept_while_it_is_read(tmp_path):
     with ExitStack() as stack:
         before = pa.total_allocated_bytes()
         held = [
-            pa.total_allocated_bytes() - before for _ in tables.open_parquet(tmp_path / "X.parquet", stack).batches()
+            pa.total_allocated_bytes() - before
+            for _ in tables.open_parquet(tmp_path / "X.parquet", stack).batches([0], tables.BATCH_ROWS)
         ]
     assert max(held) < 24e6

@@ -139,6 +139,9 @@ class EDESC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoftClusterer):
     def _probabilities(self, X: Tensor) -> Tensor:
         return EDESCBatch(self, X).S
 
+    def _logits(self) -> nn.Module:
+        return LogMembership(self.network_, self.n_clusters_, self.smoothing)
+
     # ---- use -----------------------------------------------------------------------------------------------
 
     def transform(self, X: RowsInput) -> np.ndarray:
@@ -177,6 +180,18 @@ class BasesAutoencoder(nn.Module):
         super().__init__()
         self.autoencoder = autoencoder
         self.D = nn.Parameter(torch.eye(d))
+
+
+class LogMembership(nn.Module):
+    """Rows to the logarithm of their membership in the subspace of each cluster."""
+
+    def __init__(self, network: BasesAutoencoder, k: int, smoothing: float):
+        super().__init__()
+        self.network, self.k, self.smoothing = network, k, smoothing
+
+    def forward(self, X: Tensor) -> Tensor:
+        Z = self.network.autoencoder.encode(X)
+        return losses.basis_affinity(Z, self.network.D, self.k, self.smoothing).log()
 
 
 class EDESCBatch:

@@ -109,8 +109,8 @@ class SCAN(SoftClusterer):
         del self._neighbours  # n x n_neighbors: only training reads it
         super()._finish(training, rows)
 
-    def _probabilities(self, X: Tensor) -> Tensor:
-        return torch.softmax(self.network_.best(X), dim=1)
+    def _logits(self) -> nn.Module:
+        return self.network_.best
 
 
 class LinearHeads(nn.Module):
@@ -127,9 +127,10 @@ class LinearHeads(nn.Module):
         """Probabilities, heads x n x k."""
         return torch.softmax(torch.stack([head(X) for head in self.heads]), dim=2)
 
-    def best(self, X: Tensor) -> Tensor:
-        """Logits of the head with the lowest loss."""
-        return self.heads[int(self.losses.argmin())](X)
+    @property
+    def best(self) -> nn.Module:
+        """The head with the lowest loss."""
+        return self.heads[int(self.losses.argmin())]
 
 
 class SCANBatch:

@@ -124,9 +124,9 @@ class TEMI(SoftClusterer):
         del self._neighbours  # n x n_neighbors: only training reads it
         super()._finish(training, rows)
 
-    def _probabilities(self, X: Tensor) -> Tensor:
+    def _logits(self) -> nn.Module:
         best = int(self.network_.losses.argmin())
-        return torch.softmax(self.network_.teachers[best](X) / self.temperature, dim=1)
+        return Sharpened(self.network_.teachers[best], self.temperature)
 
 
 @dataclass(frozen=True)
@@ -188,6 +188,17 @@ class CosineHead(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:
         return linear(normalize(self.layers(X)), normalize(self.prototypes.weight))
+
+
+class Sharpened(nn.Module):
+    """The output of a head divided by a temperature."""
+
+    def __init__(self, head: nn.Module, temperature: float):
+        super().__init__()
+        self.head, self.temperature = head, temperature
+
+    def forward(self, X: Tensor) -> Tensor:
+        return self.head(X) / self.temperature
 
 
 class StudentsAndTeachers(nn.Module):

@@ -96,8 +96,8 @@ class TURTLE(SoftClusterer):
         del self._all_rows
         super()._finish(training, rows)
 
-    def _probabilities(self, X: Tensor) -> Tensor:
-        return torch.softmax(self.network_(X), dim=1)
+    def _logits(self) -> nn.Module:
+        return self.network_
 
 
 class WeightNormalised(nn.Module):

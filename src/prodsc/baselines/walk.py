@@ -148,8 +148,8 @@ class WalkClusterer(SoftClusterer):
         del self._X, self._targets, self._sampler  # only training reads them
         super()._finish(training, rows)
 
-    def _probabilities(self, X: Tensor) -> Tensor:
-        return torch.softmax(self.network_(X), dim=1)
+    def _logits(self) -> nn.Module:
+        return self.network_
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super()._state()

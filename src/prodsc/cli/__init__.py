@@ -32,7 +32,7 @@ COMMANDS = {
     "tune": "Search the settings of PRO-DSC on FILE (or a set of `prodsc data list`) by a score that needs no labels.",
     "reproduce": "Run the table or figure NAME of the paper; without NAME, list them.",
     "report": "Make RUN/report.html again: the map, the clusters, the diagnosis, the scores and how it was made.",
-    "export": "Take the results of the run in RUN elsewhere: --table, --folders, --card, --atlas, or several.",
+    "export": "Take the results of the run in RUN elsewhere: --table, --folders, --card, --atlas, --onnx, or several.",
     "figure": "Draw the figure NAME of the run in RUN; without NAME, list them.",
     "launch": "Run a prodsc command on several processes.",
 }  # the first sentence of each command's help; its module has its name

@@ -1,4 +1,4 @@
-"""prodsc export RUN: labels joined to the input, images by cluster, a model card."""
+"""prodsc export RUN: labels joined to the input, images by cluster, a model card, a map, an ONNX file."""
 
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,11 @@ import click
 from prodsc import adapters
 from prodsc import export as exports
 from prodsc.cli.output import echo
-from prodsc.export import cards, tables
+from prodsc.export import cards, onnx_file, tables
 from prodsc.export.images import check_folder
 from prodsc.export.tables import map_places
 from prodsc.export.targets import check_target
+from prodsc.registry import load
 from prodsc.runs.past_run import open_run
 from prodsc.runs.run import RESULT
 
@@ -29,6 +30,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--card", type=PATH, metavar="FILE", help="A model card in Markdown (.md).")
 @click.option("--licence", "--license", metavar="TEXT", help="Goes on the card, for instance 'CC BY 4.0'.")
 @click.option("--atlas", type=PATH, metavar="FILE", help="A map for Embedding Atlas (.parquet).")
+@click.option("--onnx", type=PATH, metavar="FILE", help="The model for programs without PyTorch (.onnx).")
 @click.option("--data", type=PATH, metavar="FILE", help="Where the input is now, if it was moved after the fit.")
 @click.option("--force", is_flag=True, help="Replace what an earlier export wrote.")
 def export(
@@ -42,18 +44,28 @@ def export(
     card: Path | None,
     licence: str | None,
     atlas: Path | None,
+    onnx: Path | None,
     data: Path | None,
     force: bool,
 ) -> None:
-    """Take the results of the run in RUN elsewhere: --table, --folders, --card, --atlas, or several."""
-    if table is None and folders is None and card is None and atlas is None:
-        raise click.UsageError("say what to export: --table FILE, --folders DIR, --card FILE or --atlas FILE.")
+    """Take the results of the run in RUN elsewhere: --table, --folders, --card, --atlas, --onnx, or several."""
+    if {table, folders, card, atlas, onnx} == {None}:
+        raise click.UsageError(
+            "say what to export: --table FILE, --folders DIR, --card FILE, --atlas FILE or --onnx FILE."
+        )
     if folders is None and (images is not None or copy):
         raise click.UsageError("--images and --copy go with --folders DIR.")
     if table is None and coordinates:
         raise click.UsageError("--map goes with --table FILE.")
-    past = open_run(run, data)
     # All targets are checked before the first is written.
+    if onnx is not None:
+        check_target(onnx, onnx_file.ONNX_SUFFIXES, force)
+        model = load(run)  # also a folder that `save` wrote, which is no run
+        onnx_file.check_labels_by_network(model)
+        if {table, folders, card, atlas} == {None}:
+            _write_onnx(onnx, model, force)
+            return
+    past = open_run(run, data)
     if table is not None:
         check_target(table, tables.TABLE_SUFFIXES, force, [past.request.file])
     if folders is not None:
@@ -82,3 +94,10 @@ def export(
             atlas, past.model, past.data, table=str(past.request.file), names=past.names, force=force
         )
         echo(f"map: {atlas}; open it with: embedding-atlas {atlas} --x x --y y --neighbors neighbors")
+    if onnx is not None:
+        _write_onnx(onnx, past.model, force)
+
+
+def _write_onnx(path: Path, model: Any, force: bool) -> None:
+    exports.onnx(path, model, force=force)
+    echo(f"ONNX: {path} (in: {onnx_file.INPUT}; out: {onnx_file.LABELS}, {onnx_file.PROBABILITIES})")

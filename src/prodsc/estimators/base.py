@@ -36,6 +36,7 @@ from prodsc.sources.limits import check_memory
 from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale, opened_unless_plain
 from prodsc.sources.source import RowsInput, Source
 from prodsc.sources.sparse_rows import SparseRows
+from prodsc.system import usable_device
 from prodsc.training import Callback
 
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
@@ -51,6 +52,7 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    labels_by_network: ClassVar[bool] = False  # whether `label_network` gives rows -> k logits, which ONNX can hold
     departures: ClassVar[str] = ""  # how the defaults differ from the authors' settings; tables print it
     option_groups: ClassVar[dict[str, type]] = {}  # constructor arguments that are option objects
 
@@ -198,6 +200,19 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
             delattr(fresh, name)
         return fresh
 
+    def label_network(self) -> nn.Module:
+        """The network that labels rows, for methods whose `labels_by_network` is True.
+
+        Returns
+        -------
+        torch.nn.Module
+            On the CPU, in evaluation mode: rows as `predict` takes them, of shape (n, d), to logits of shape
+            (n, n_clusters) whose largest is at the label.
+        """
+        raise ParameterError(
+            f"{type(self).__name__} does not label rows by a network with one output for each cluster."
+        )
+
     def _choose_n_clusters(self, rows: RowReader) -> int:
         """k of this fit; a method that takes n_clusters="auto" overrides this."""
         return int(self.n_clusters)
@@ -261,6 +276,7 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
     def _check_parameters(self) -> None:
         name_of_class, flat = type(self).__name__, self.flat_params()
         check_parameters(type(self), flat, name_of_class)
+        self._choose_device()  # raises if there is no such device
         defaults = defaults_of(type(self))
         for name, value in flat.items():
             if name == "n_clusters" and can(self, Capability.K_CURVE):
@@ -384,9 +400,22 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
                 f"all {summary.n_constant} columns of X are constant: the {len(array)} rows are identical, so "
                 "there is nothing to cluster. Give columns that differ between rows."
             )
+        self._report_lost_spread(summary)
         self.n_constant_features_ = summary.n_constant
         self.image_shape_ = tuple(array.shape[1:]) if array.ndim > 2 else None
         self.centre_, self.spread_ = column_scale(summary)
+
+    def _report_lost_spread(self, summary: Summary, most: float = 2.0**12) -> None:
+        """Warn if a scaling that subtracts no mean makes all rows almost the same; float32 has 24 bits."""
+        largest = np.abs(summary.mean).max() or 1.0  # squares of the numbers themselves could overflow
+        with np.errstate(divide="ignore", under="ignore"):
+            ratio = np.linalg.norm(summary.mean / largest) / np.linalg.norm(summary.std / largest)
+        if self.scaling in ("unit", "none", "raw") and ratio > most:
+            sentence = (
+                f"the mean of the columns of X is {ratio:,.0f} times as large as their spread, so that rows are almost "
+                f"the same under scaling='{self.scaling}'. Use scaling='standard'."
+            )
+            warnings.warn(sentence, UserWarning, stacklevel=7)
 
     def _reader(self, array: Any, flat: bool = False) -> RowReader:
         """The rows as the method sees them: scaled; images as vectors if `flat`."""
@@ -399,7 +428,7 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
 
     def _choose_device(self) -> torch.device:
         if self.device != "auto":
-            return torch.device(self.device)
+            return usable_device(self.device)
         if not torch.cuda.is_available():
             return torch.device("cpu")
         return ranks.local_device() if ranks.size() > 1 else torch.device("cuda")

@@ -3,6 +3,8 @@
 manifest.json has the digests of both. Models of version 0.1 have no manifest; model.json has the digest of the tensors.
 """
 
+import math
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,8 @@ from prodsc import files, manifest
 from prodsc._version import __version__
 from prodsc.core.graph import Kernel, OutlierModel, Partition
 from prodsc.errors import ModelFileError, ParameterError, ProdscError, reason_of
+from prodsc.estimators.capabilities import Capability, can, method_of
+from prodsc.estimators.parameters import check_parameters, current_names
 
 if TYPE_CHECKING:
     from prodsc.estimators.base import Clusterer
@@ -75,7 +79,11 @@ def load(cls: type[Model], folder: Path, encoder: nn.Module | None) -> Model:
                     f"{folder} was fitted with an encoder of your own; give that module: load(path, encoder=module)."
                 )
             parameters["encoder"] = encoder
-        return _restored(cls.from_flat(**parameters), tensors, about)
+        _check_facts(about, tensors)
+        check_parameters(cls, current_names(parameters, str(folder)), str(folder))
+        model = _restored(cls.from_flat(**parameters), tensors, about)
+        _try_it(model)
+        return model
     except ProdscError:
         raise
     except Exception as error:  # a model of version 0.1 that was changed by hand can fail anywhere
@@ -118,9 +126,41 @@ def _restored(model: Model, tensors: dict[str, Tensor], about: dict[str, Any]) -
     unnamed = [f"cluster {cluster}" for cluster in range(model.n_clusters_)]
     model.cluster_names_ = list(map(str, about.get("cluster_names", unnamed)))  # not in older files
     model.exemplars_ = [np.array(rows, dtype=np.intp) for rows in about.get("exemplars", [[]] * model.n_clusters_)]
-    model.device_ = model._choose_device()
+    model.device_ = _device_here(model)
     model._restore(tensors, about)
     return model
+
+
+def _device_here(model: "Clusterer") -> torch.device:
+    """The device of the fit, or the CPU if this machine does not have it."""
+    try:
+        return model._choose_device()
+    except ParameterError:
+        warnings.warn(f"the model was fitted on {model.device}, which is not here; the CPU is used.", stacklevel=6)
+        return torch.device("cpu")
+
+
+def _check_facts(about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Raise a ValueError if what model.json says of the rows cannot be."""
+    d, names, shape = about["n_features_in"], about["feature_names_in"], about["image_shape"]
+    if not isinstance(d, int) or tensors["input/centre"].shape != (d,) or tensors["input/spread"].shape != (d,):
+        raise ValueError(f"the number of columns is {d!r:.20}, and the tensors have another")
+    if names is not None and (len(names) != d or not all(isinstance(name, str) for name in names)):
+        raise ValueError("the names of the columns are no texts, or too many or few")
+    if shape and (not all(isinstance(length, int) and length > 0 for length in shape) or math.prod(shape) != d):
+        raise ValueError("the shape of the images is not that of the columns")
+    if tensors["labels"].ndim != 1 or tensors["labels"].is_floating_point():
+        raise ValueError("the labels are no whole numbers")
+
+
+def _try_it(model: "Clusterer") -> None:
+    """Label one row: what a damaged model cannot do is found when it is loaded, and not when it is used."""
+    if not can(model, Capability.PREDICT):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        row = np.ones((1, *(model.image_shape_ or (model.n_features_in_,))), np.float32)
+        method_of(model, Capability.PREDICT)(row)
 
 
 def read_about(folder: Path) -> dict[str, Any]:

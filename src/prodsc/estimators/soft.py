@@ -1,30 +1,37 @@
 """Base of the methods whose network gives each row a probability for each cluster."""
 
+import copy
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
 from prodsc.core.graph import largest_first
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import DeepClusterer
 from prodsc.random import StepStream, generator
-from prodsc.sources.rows import RowReader
+from prodsc.sources.rows import RowReader, Scale
 from prodsc.sources.source import RowsInput
 from prodsc.training import Callback, Phase, Training
 
 
 class SoftClusterer(DeepClusterer):
-    """A method gives `_probabilities`; the label of a row is its most probable cluster."""
+    """A method gives `_logits`, a module; the label of a row is its most probable cluster."""
 
     capabilities = DeepClusterer.capabilities | {Capability.PREDICT, Capability.PROBABILITIES}
+    labels_by_network = True
 
     order_: list[int]  # the network's clusters, the largest first
 
+    def _logits(self) -> nn.Module:
+        """The part of the network that labels: scaled rows to logits of shape (n, k)."""
+        raise NotImplementedError
+
     def _probabilities(self, X: Tensor) -> Tensor:
         """n x k of some rows, by the network in evaluation mode."""
-        raise NotImplementedError
+        return torch.softmax(self._logits()(X), dim=1)
 
     def _finish(self, training: Training, rows: RowReader) -> None:
         labels = self._all_probabilities(rows).argmax(1).cpu().numpy()
@@ -59,6 +66,13 @@ class SoftClusterer(DeepClusterer):
         """
         return self._all_probabilities(self._new_rows(X))[:, self.order_].cpu().numpy()
 
+    def label_network(self) -> nn.Module:
+        """The network that labels rows, from rows as `predict` takes them to logits; on the CPU, in evaluation mode."""
+        check_is_fitted(self)
+        scale = Scale(self.scaling, self.centre_, self.spread_)  # type: ignore[arg-type]
+        network = LabelNetwork(scale, copy.deepcopy(self._logits()), self.order_)
+        return network.cpu().eval().requires_grad_(False)
+
     def _all_probabilities(self, rows: RowReader) -> Tensor:
         self.network_.eval()
         with torch.inference_mode():
@@ -71,6 +85,30 @@ class SoftClusterer(DeepClusterer):
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.order_ = facts["order"]
+
+
+class LabelNetwork(nn.Module):
+    """Rows as a user has them to logits: scaled, through the network, the largest cluster first.
+
+    Parameters
+    ----------
+    scale : Scale
+    logits : nn.Module
+        Scaled rows to logits.
+    order : list of int
+        The network's clusters, the largest first.
+    """
+
+    order: Tensor
+
+    def __init__(self, scale: Scale, logits: nn.Module, order: list[int]):
+        super().__init__()
+        self.scale, self.logits = scale, logits
+        self.register_buffer("order", torch.tensor(order))
+
+    def forward(self, X: Tensor) -> Tensor:
+        """n x k."""
+        return self.logits(self.scale(X).float())[:, self.order]
 
 
 class HeadLosses(Callback):

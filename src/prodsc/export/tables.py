@@ -16,10 +16,11 @@ from prodsc import files
 from prodsc.errors import InputError, reason_of
 from prodsc.export.targets import check_labels, check_target
 from prodsc.sources.arrow import pa
+from prodsc.sources.csv_format import csv_format
 from prodsc.sources.door import open_source
 from prodsc.sources.frames import arrow_table, is_table
 from prodsc.sources.readers import read_vectors
-from prodsc.sources.tables import BATCH_ROWS, csv_format
+from prodsc.sources.tables import BATCH_ROWS
 from prodsc.spreadsheet import without_formula
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -303,6 +304,4 @@ def _text(column: pa.ChunkedArray) -> list[Any]:
             return column.to_numpy().astype(str).tolist() if not column.null_count else values
     if pa.types.is_nested(column.type):
         return [json.dumps(value, default=str) for value in values]
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return [value if value is None else without_formula(value) for value in values]
-    return values
+    return [without_formula(value) if isinstance(value, str) else value for value in values]

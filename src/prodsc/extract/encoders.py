@@ -22,6 +22,7 @@ from prodsc.errors import InputError, ModelFileError, ParameterError, ProdscErro
 from prodsc.extract.inputs import ItemKind
 from prodsc.extract.preprocess import Preprocess
 from prodsc.files import read_tensors
+from prodsc.system import usable_device
 from prodsc.types import Rows
 
 
@@ -97,7 +98,7 @@ def load_encoder(
     if kind not in get_args(ItemKind):
         raise ParameterError(f"kind={kind!r} must be one of {', '.join(get_args(ItemKind))}.")
     loader, model = find_loader(name)
-    where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
+    where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else usable_device(device)
     request = EncoderRequest(model, kind, None if checkpoint is None else Path(checkpoint), where)
     with _loading_errors(name):
         prepare, embed = loader(request)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,13 @@ from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, r
 from prodsc.sources.arrays import listed
 from prodsc.sources.arrow import pa
 from prodsc.sources.choice import joined_texts
+from prodsc.sources.contents import utf8_text
+from prodsc.sources.csv_format import csv_format
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.formats import existing
 from prodsc.sources.limits import check_size
-from prodsc.sources.tables import csv_format
+from prodsc.sources.parquet import is_text, parquet_file, read_column, text_values
 
 ItemKind = Literal["images", "texts"]
 ItemSource = str | os.PathLike[str] | np.ndarray | Sequence[str]
@@ -249,10 +252,7 @@ def texts(values: list[str], where: str, ids: list[str] | None = None) -> Items:
 
 def text_lines(path: Path) -> list[str]:
     """Read one text per line."""
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text in UTF-8; convert it, one text per line.") from error
+    content = utf8_text(path, "convert it, one text per line")
     return content.removesuffix("\n").split("\n") if content else []
 
 
@@ -288,16 +288,21 @@ def text_column(
 
 
 def _text_column(path: Path, column: str | None, join: bool, id: str | None) -> tuple[list[str], list[str] | None]:
-    table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path, column)
-    named = [name for name in table.column_names if name == id]
-    if id is not None and not named:
-        raise InputError(f"--id: {path} has no column '{id}'{did_you_mean(id, table.column_names) or '.'}")
-    ids = [str(name) for name in table.column(id).to_pylist()] if id is not None else None
-    textual = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    textual = [name for name in textual if name != id]
-    chosen = textual if join and column is None else _chosen_texts(path, textual, column)
-    columns = [table.column(name).to_pylist() for name in chosen]
-    return (columns[0] if len(columns) == 1 else joined_texts(columns)), ids
+    with ExitStack() as stack:
+        if path.suffix.lower() == ".parquet":
+            file = stack.enter_context(parquet_file(path))
+            schema = file.metadata.schema.to_arrow_schema()
+            read = partial(read_column, file, path=path)
+        else:
+            table = _read_csv(path, column)
+            schema, read = table.schema, table.column
+        if id is not None and id not in schema.names:
+            raise InputError(f"--id: {path} has no column '{id}'{did_you_mean(id, schema.names) or '.'}")
+        ids = None if id is None else [str(name) for name in read(id).to_pylist()]
+        textual = [field.name for field in schema if is_text(field.type) and field.name != id]
+        chosen = textual if join and column is None else _chosen_texts(path, textual, column)
+        columns = [text_values(read(name), path, "its text") for name in chosen]
+        return (columns[0] if len(columns) == 1 else joined_texts(columns)), ids
 
 
 def _chosen_texts(path: Path, textual: list[str], column: str | None) -> list[str]:
@@ -315,14 +320,6 @@ def _chosen_texts(path: Path, textual: list[str], column: str | None) -> list[st
                 f"'{name}' (it has {listed(textual) or 'none'}){did_you_mean(name, textual) or '; name one of them.'}"
             )
     return names
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    """The columns of text. Sizes are those that the file declares."""
-    with pa.parquet.ParquetFile(path) as file:
-        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        check_size(sum(group.total_byte_size for group in groups), path, "its table")
-        return file.read()
 
 
 def _read_csv(path: Path, column: str | None) -> pa.Table:

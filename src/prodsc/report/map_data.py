@@ -101,7 +101,7 @@ def map_data(
         "texts": texts,
         "columns": [_column(name, values[page_rows.rows]) for name, values in page_rows.previews.columns.items()],
         "truth": None if page_rows.truth is None else packed(page_rows.truth, _narrow(len(page_rows.classes))),
-        "classes": list(page_rows.classes),
+        "classes": [short(name) for name in page_rows.classes],
         "elsewhere": None if page_rows.elsewhere is None else packed(page_rows.elsewhere, _narrow(k + 1)),
         "sprites": None if thumbnails is None else _sprite_data(thumbnails),
         "colours": COLOURS,

@@ -55,8 +55,8 @@ class RowPreviews:
                 raise InputError(f"{name} must have one entry per row: {n} rows, {len(values)} entries.")
 
     def name(self, row: int) -> str:
-        """The id of a row, or its number."""
-        return str(row) if self.ids is None else str(self.ids[row])
+        """The id of a row, or its number, short enough for a page."""
+        return str(row) if self.ids is None else short(self.ids[row])
 
     def replaced(self, **fields: Any) -> "RowPreviews":
         """The same with other fields."""

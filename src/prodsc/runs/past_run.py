@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prodsc import files, manifest
-from prodsc.errors import InputError, ModelFileError
+from prodsc.errors import InputError, ModelFileError, reason_of
 from prodsc.estimators.naming import are_names, renamed
 from prodsc.manifest import verified
 from prodsc.registry import load
@@ -134,9 +134,9 @@ def open_run(folder: str | Path, data: str | Path | None = None) -> PastRun:
         labels, confidence = _labels(verified(folder, LABELS))
         if not isinstance(result["data"]["fingerprint"], str):
             raise TypeError("the fingerprint of the data is not text")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(
-            f"the run in {folder} is damaged ({type(error).__name__}: {error}). Copy it again, or fit again."
+            f"the run in {folder} is damaged ({type(error).__name__}: {reason_of(error)}). Copy it again, or fit again."
         ) from error
     return PastRun(folder, request if data is None else replace(request, file=Path(data)), result, labels, confidence)
 

@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from prodsc import files
 from prodsc.errors import RecipeError, did_you_mean, reason_of
 from prodsc.estimators.parameters import check_parameters, current_names, parameters_of
 from prodsc.pro_dsc.estimator import PRODSC
@@ -41,9 +42,9 @@ def load_recipe(name: str) -> Recipe:
             "or name a .toml file."
         )
     try:
-        return parse(path.stem, path.read_text(encoding="utf-8"), str(path))
+        return parse(path.stem, files.regular(path).read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"cannot read the recipe {path}: {error}.") from error
+        raise RecipeError(f"cannot read the recipe {path}: {reason_of(error)}.") from error
 
 
 def parse(name: str, text: str, origin: str) -> Recipe:

@@ -96,7 +96,7 @@ class FitRequest:
             return cls.from_json(files.read_json(manifest.verified(folder, REQUEST)), folder)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise ModelFileError(f"{folder} holds no run to resume ({REQUEST} is not there).") from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(
                 f"{folder / REQUEST} is damaged ({reason_of(error)}). Start again with a new --out."
             ) from error
@@ -106,8 +106,12 @@ class FitRequest:
         """The request in the content of run.json."""
         choice = ColumnChoice.from_json(dict(content).get("choice", {}))
         request = cls(**(content | {"file": Path(content["file"]), "out": folder, "choice": choice}))
-        if not isinstance(request.parameters, dict) or not isinstance(request.inputs, dict):
-            raise TypeError("its parameters or inputs are no mapping")
+        texts = [request.labels, request.recipe, request.known_labels, request.must_link, request.cannot_link]
+        if not all(text is None or isinstance(text, str) for text in (*texts, *request.inputs.values())):
+            raise TypeError("a name or path in it is no text")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            PRODSC.from_flat(**request.parameters)  # raises if there is no such parameter
         return request
 
     def prepare(self, overwrite: bool) -> None:
@@ -197,7 +201,7 @@ def files_of_run(folder: Path) -> set[str]:
         return listed.ours | ({CHECKPOINT} if REQUEST in listed.digests else set())
     try:
         FitRequest.from_json(files.read_json(folder / REQUEST), folder)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()
     return set(ALL_FILES)
 

@@ -27,7 +27,7 @@ CIFAR_BATCH = 10_000 * CIFAR_RECORD  # each of the six files
 def idx_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
     """Train images, train labels, test images, test labels, each a gzipped IDX file of bytes."""
     X_train, y_train, X_test, y_test = (_idx(path) for path in paths)
-    return _joined([X_train, X_test], [y_train, y_test])
+    return _joined([X_train, X_test], [y_train, y_test], paths[0])
 
 
 def _idx(path: Path) -> np.ndarray:
@@ -49,7 +49,7 @@ def cifar10_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
         paths[0], [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
     )
     X, y = zip(*train, strict=True)
-    return _joined([np.concatenate(X), X_test], [np.concatenate(y), y_test])
+    return _joined([np.concatenate(X), X_test], [np.concatenate(y), y_test], paths[0])
 
 
 def cifar10_test_images(paths: Sequence[Path]) -> dict[str, np.ndarray]:
@@ -94,7 +94,7 @@ def uci_har(paths: Sequence[Path]) -> dict[str, np.ndarray]:
                 raise InputError(f"{paths[0]} is not the UCI HAR archive: it has no {missing[0]}; download it again.")
             with archive.open(names[0]) as X, archive.open(names[1]) as y:
                 parts.append(_har_rows(X, y, f"{paths[0]}: {names[0]}"))
-    return _joined([X for X, _ in parts], [y for _, y in parts])
+    return _joined([X for X, _ in parts], [y for _, y in parts], paths[0])
 
 
 def read_uci_har(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +114,13 @@ def _har_rows(X: IO[bytes], y: IO[bytes], where: str) -> tuple[np.ndarray, np.nd
     return features, labels - 1
 
 
-def _joined(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def _joined(X: Sequence[np.ndarray], y: Sequence[np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """The rows of both parts below each other; `path` is for the error message."""
+    if len({part.shape[1:] for part in X}) > 1 or [part.shape for part in y] != [(len(part),) for part in X]:
+        raise InputError(
+            f"{path}: training and test rows of shapes {', '.join(str(part.shape) for part in X)} with labels of "
+            f"shapes {', '.join(str(part.shape) for part in y)} do not belong together; download the files again."
+        )
     split = np.repeat([TRAIN, TEST], [len(part) for part in X])
     return {"X": np.concatenate(X), "y": np.concatenate(y).astype(np.int16), "split": split.astype(np.int8)}
 

@@ -59,3 +59,38 @@ def n_bytes(shape: tuple[int, ...], dtype: np.dtype) -> int:
     for length in shape:
         total *= int(length)
     return total
+
+
+def check_text(n: int, longest: int, path: Path, what: str) -> None:
+    """Raise an InputError if n texts are too large as an array, in which each takes as much as the longest.
+
+    Parameters
+    ----------
+    n, longest : int
+        Number of texts, and characters of the longest.
+    path : Path
+        Their file.
+    what : str
+        How the message calls them.
+    """
+    check_size(n * longest * np.dtype("U1").itemsize, path, what)
+
+
+def utf8_text(path: Path, way_out: str) -> str:
+    """The text of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    way_out : str
+        What to do if it is not in UTF-8: the end of the error message.
+
+    Returns
+    -------
+    str
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8; {way_out}.") from error

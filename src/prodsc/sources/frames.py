@@ -6,7 +6,6 @@ pandas, polars, pyarrow, DuckDB, Daft, Hugging Face datasets, Lance; single cell
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from prodsc.errors import InputError, reason_of
 from prodsc.sources.arrow import pa
-from prodsc.sources.tables import BATCH_ROWS, ColumnTable
+from prodsc.sources.tables import ColumnTable
 
 IN_MEMORY = Path("the table")  # how messages call a table that has no path
 
@@ -69,9 +68,15 @@ def open_table(X: Any) -> ColumnTable:
     """
     table = arrow_table(X)
     table = table.rename_columns([str(name) for name in table.column_names])
-    batches = partial(table.to_batches, max_chunksize=BATCH_ROWS)
-    fields = dict(enumerate(table.schema))
-    return ColumnTable(IN_MEMORY, fields, len(table), batches, table.column, in_memory=True, on_disk=False)
+    return ColumnTable(
+        IN_MEMORY,
+        dict(enumerate(table.schema)),
+        len(table),
+        lambda columns, rows: table.select([*columns]).to_batches(max_chunksize=rows),
+        table.column,
+        in_memory=True,
+        on_disk=False,
+    )
 
 
 def arrow_table(X: Any) -> Any:

@@ -22,7 +22,7 @@ from prodsc.errors import InputError, did_you_mean
 from prodsc.progress import ProgressFunction
 from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
 from prodsc.sources.choice import NO_CHOICE, ColumnChoice, chosen_columns, completed, joined_texts
-from prodsc.sources.contents import ArrayLoaders, FileContents
+from prodsc.sources.contents import ArrayLoaders, FileContents, check_text, utf8_text
 from prodsc.sources.formats import OPENERS, existing, opened, siblings
 from prodsc.sources.source import Source
 
@@ -243,10 +243,7 @@ def read_pairs(path: str | PathLike[str]) -> np.ndarray:
     if path.suffix.lower() == ".npy":
         with opened(path) as contents:
             return np.array(contents.arrays[""]())
-    try:
-        lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text in UTF-8; write two row numbers in each line: 3,17.") from error
+    lines = [line for line in utf8_text(path, "write two row numbers in each line: 3,17").splitlines() if line.strip()]
     pairs = []
     for number, line in enumerate(lines):
         words = line.replace(",", " ").replace(";", " ").split()
@@ -301,7 +298,7 @@ def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
         return None
     beside = path.with_name(f"{path.stem}.ids.txt")
     if os.path.isfile(beside):
-        names = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        names = utf8_text(beside, "write one name per line").removesuffix("\n").split("\n")
         return names if len(names) == n else None
     for name in ("ids", "id", "_index"):  # the last one is that of AnnData
         ids = read_array(path, name) if path.suffix.lower() in OPENERS else None
@@ -419,12 +416,10 @@ def _label_file(labels: str | PathLike[str], path: Path, names: list[str]) -> np
 
 
 def _text_labels(file: Path) -> np.ndarray:
-    try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not text in UTF-8; write one label per line.") from error
+    lines = [line.strip() for line in utf8_text(file, "write one label per line").splitlines() if line.strip()]
     with suppress(ValueError):
         return np.asarray(lines, dtype=np.float64)  # as numbers, 10 comes after 9
+    check_text(len(lines), max(map(len, lines), default=0), file, "its labels")
     return np.asarray(lines)
 
 

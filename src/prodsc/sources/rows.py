@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prodsc import ranks
 from prodsc.choices import Scaling
@@ -112,27 +112,54 @@ class RowReader:
             if not self.flat:
                 return X
             X = X.flatten(1)
+        scaled = self.scale(X)
         if self.scaling == "unit":
-            return _unit_rows(X, raw)
+            return _mend_extreme_rows(scaled, X, raw)
         if self.scaling == "centred":
             assert self.centre is not None
             centred = X - self.centre
-            return _unit_rows(centred, centred.numpy())
-        if self.scaling == "standard":
-            assert self.centre is not None
-            assert self.spread is not None
-            return (X - self.centre) / self.spread
-        if self.scaling == "global":
-            assert self.centre is not None
-            return (X - self.centre) / self.scale
-        return X
+            return _mend_extreme_rows(scaled, centred, centred.numpy())
+        return scaled
 
     @cached_property
-    def scale(self) -> float:
-        """The root of the mean variance of the columns that vary; constant columns have a spread of 1 exactly."""
-        assert self.spread is not None
-        varying = self.spread[self.spread != 1.0].double()
-        return float(varying.square().mean().sqrt()) if len(varying) else 1.0
+    def scale(self) -> "Scale":
+        """The formula of the scaling."""
+        return Scale(self.scaling, self.centre, self.spread)
+
+
+class Scale(nn.Module):
+    """How rows are scaled, as a function of tensors, so that it can be part of a network.
+
+    Parameters
+    ----------
+    scaling : {"unit", "centred", "standard", "global", "none", "raw"}
+    centre, spread : Tensor of shape (d,) or None
+        Mean and standard deviation of the columns, for the scalings that need them.
+    """
+
+    centre: Tensor
+    divisor: Tensor
+
+    def __init__(self, scaling: Scaling, centre: Tensor | None, spread: Tensor | None):
+        super().__init__()
+        self.unit, self.shifted = scaling in ("unit", "centred"), scaling in ("centred", "standard", "global")
+        divisor = {"standard": lambda: spread, "global": lambda: _one_scale(spread)}.get(scaling, lambda: None)()
+        self.divided = divisor is not None
+        self.register_buffer("centre", centre if self.shifted else None)
+        self.register_buffer("divisor", divisor)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Scaled rows, in the precision of X."""
+        X = X - self.centre if self.shifted else X
+        X = X / self.divisor if self.divided else X
+        return torch.nn.functional.normalize(X) if self.unit else X
+
+
+def _one_scale(spread: Tensor | None) -> Tensor:
+    """The root of the mean variance of the columns that vary; constant columns have a spread of 1 exactly."""
+    assert spread is not None
+    varying = spread[spread != 1.0].double()
+    return varying.square().mean().sqrt().to(spread.dtype) if len(varying) else spread.new_ones(())
 
 
 def _cast(raw: np.ndarray, dtype: type[np.floating]) -> np.ndarray:
@@ -140,10 +167,11 @@ def _cast(raw: np.ndarray, dtype: type[np.floating]) -> np.ndarray:
         return np.array(raw, dtype=dtype)
 
 
-def _unit_rows(X: Tensor, raw: np.ndarray, smallest: float = 1e-12, largest: float = 1e18) -> Tensor:
-    """Rows of length 1. Rows whose squares float32 cannot hold are scaled again from the original numbers."""
+def _mend_extreme_rows(
+    unit: Tensor, X: Tensor, raw: np.ndarray, smallest: float = 1e-12, largest: float = 1e18
+) -> Tensor:
+    """Rows X at length 1. Those whose squares float32 cannot hold are scaled again from the original numbers."""
     length = torch.linalg.vector_norm(X, dim=1)
-    unit = torch.nn.functional.normalize(X)
     extreme = ~((length >= smallest) & (length <= largest))
     if extreme.any():
         rows = torch.from_numpy(np.array(raw[extreme.numpy()], dtype=np.float64)).flatten(1)

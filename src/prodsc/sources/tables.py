@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +13,15 @@ import numpy as np
 
 from prodsc.errors import InputError
 from prodsc.progress import ProgressFunction
-from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
+from prodsc.sources.arrays import FEATURE_NAMES, listed
 from prodsc.sources.arrow import pa
+from prodsc.sources.csv_format import DECIMAL_COMMA, csv_format
 from prodsc.sources.limits import check_size, check_unpacked
+from prodsc.sources.parquet import declared_values, is_text, parquet_file, read_batches, read_column, text_values
 from prodsc.sources.stored import StoredRows, converted
 
 BATCH_ROWS = 2048  # rows of a table that are read together
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+BATCH_NUMBERS = 2**23  # of vectors; 2,048 rows of 4,096 numbers
 ID_NAME = re.compile(r"(.*[ _.-])?(id|ids|idx|index|row|key|nr)|.*ID|Id|Unnamed: 0", re.IGNORECASE)
 
 
@@ -34,23 +32,13 @@ class ColumnTable:
     path: Path
     fields: dict[int, pa.Field]  # by position in the file
     n_rows: int
-    batches: Callable[[], Iterable[pa.RecordBatch]]  # from the first row at every call
+    batches: Callable[[Sequence[int], int], Iterable[pa.RecordBatch]]  # some columns, so many rows at a time
     column: Callable[[int], pa.ChunkedArray]
     header: bool = True
     in_memory: bool = False
     on_disk: bool = True  # False for a table of the user's that has no file
+    width: Callable[[int], float] = lambda i: 0.0  # of a column of vectors as the file declares it; 0 if it does not
     notes: tuple[str, ...] = ()  # how the file was understood, where that is not certain
-
-
-@dataclass(frozen=True)
-class CsvFormat:
-    """How pyarrow must read a file of text, judged by its first rows."""
-
-    read: pa.csv.ReadOptions
-    parse: pa.csv.ParseOptions
-    decimal_point: str
-    header: bool
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,14 +57,25 @@ class MatrixPlan:
 
 
 def open_parquet(path: Path, stack: ExitStack) -> ColumnTable:
-    # Without a buffer size pyarrow reads whole row groups; with pre_buffer it keeps all that it has read.
-    file = stack.enter_context(pa.parquet.ParquetFile(path, buffer_size=2**20, pre_buffer=False))
-    schema = file.schema_arrow
+    file = stack.enter_context(parquet_file(path))
+    schema = file.metadata.schema.to_arrow_schema()
     index = (schema.pandas_metadata or {}).get("index_columns", [])  # row names, not features
     fields = {i: schema.field(i) for i, name in enumerate(schema.names) if name not in index}
-    batches = partial(file.iter_batches, batch_size=BATCH_ROWS)
-    column = lambda i: file.read(columns=[fields[i].name]).column(fields[i].name)  # noqa: E731
-    return ColumnTable(path, fields, file.metadata.num_rows, batches, column)
+    twice = len(set(schema.names)) < len(schema.names)
+
+    def batches(columns: Sequence[int], rows: int) -> Iterable[pa.RecordBatch]:
+        if twice:  # names do not say which column is meant
+            return (batch.select([*columns]) for batch in file.iter_batches(batch_size=rows))
+        return read_batches(file, [fields[i].name for i in columns], rows)
+
+    return ColumnTable(
+        path,
+        fields,
+        file.metadata.num_rows,
+        batches,
+        lambda i: read_column(file, fields[i].name, path),
+        width=lambda i: declared_values(file, fields[i].name, path) / max(1, file.metadata.num_rows),
+    )
 
 
 def open_csv(path: Path) -> ColumnTable:
@@ -88,131 +87,16 @@ def open_csv(path: Path) -> ColumnTable:
     # pandas and R write the row names as a first column without a name
     unnamed = form.header and table.column_names[0] == ""
     fields = {i: field for i, field in enumerate(table.schema) if i > 0 or not unnamed}
-    batches = partial(table.to_batches, max_chunksize=BATCH_ROWS)
-    return ColumnTable(path, fields, len(table), batches, table.column, form.header, in_memory=True, notes=form.notes)
-
-
-def csv_format(path: Path) -> CsvFormat:
-    """How pyarrow must read a file of text: delimiter, decimal point, header.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its first rows decide.
-
-    Returns
-    -------
-    CsvFormat
-    """
-    text = _check_text(path)
-    with path.open(encoding="utf-8-sig" if text.encoding == "utf-8" else text.encoding, newline="") as file:
-        first = file.readline()
-        file.seek(0)
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(first)
-        rows = list(islice((row for row in csv.reader(file, delimiter=delimiter) if row), 2))
-    if not rows:
-        raise InputError(f"{path} holds no rows, only blank lines; write it again.")
-    decimal_comma = delimiter != "," and any(DECIMAL_COMMA.fullmatch(cell.strip()) for row in rows for cell in row)
-    if decimal_comma:
-        rows = [[cell.replace(",", ".") for cell in row] for row in rows]
-    counted = _counts_up(rows)
-    header = counted or _has_header(rows)
-    names = None if header else [f"f{j}" for j in range(len(rows[0]))]
-    block = max(2**20, 4 * sum(len(cell) + 1 for row in rows for cell in row))  # pyarrow wants whole rows in a block
-    note = (
-        f"the first row of {path} ({listed(rows[0], 3)}) counts up, so that it is taken for the names of the columns; "
-        "if it is data, write names above it."
+    return ColumnTable(
+        path,
+        fields,
+        len(table),
+        lambda columns, rows: table.select([*columns]).to_batches(max_chunksize=rows),
+        table.column,
+        form.header,
+        in_memory=True,
+        notes=form.notes,
     )
-    return CsvFormat(
-        pa.csv.ReadOptions(column_names=names, block_size=block, encoding=text.encoding),
-        pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=text.quoted),
-        "," if decimal_comma else ".",
-        header,
-        (*text.notes, *((note,) if counted else ())),
-    )
-
-
-@dataclass(frozen=True)
-class _TextFacts:
-    """What a file of text is like."""
-
-    encoding: str
-    quoted: bool  # only then can a cell have a line end in it
-    notes: tuple[str, ...] = ()
-
-
-def _check_text(path: Path) -> _TextFacts:
-    """A NUL would be taken for a part of a number or name. What is not UTF-8 is taken for what Excel writes."""
-    position, quoted, utf8 = 0, False, True
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with path.open("rb") as file:
-        while block := file.read(2**20):
-            if (at := block.find(b"\0")) >= 0:
-                raise InputError(
-                    f"{path} has a NUL byte at position {position + at}, so that it is not text in UTF-8; "
-                    "save it as CSV in UTF-8 again."
-                )
-            position += len(block)
-            quoted = quoted or b'"' in block
-            utf8 = utf8 and _decodes(decoder, block)
-    if utf8:
-        return _TextFacts("utf-8", quoted)
-    note = f"{path} is not UTF-8 and is read as Windows-1252, as Excel writes; save it as 'CSV UTF-8' if it looks odd."
-    return _TextFacts("cp1252", quoted, (note,))
-
-
-def _decodes(decoder: codecs.IncrementalDecoder, block: bytes) -> bool:
-    try:
-        decoder.decode(block)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _delimiter(first: str) -> str:
-    """A semicolon if it divides the first line; commas beside it must then be decimal commas."""
-    cells = [cell.strip() for cell in first.split(";")]
-    numbers = all("," not in cell or DECIMAL_COMMA.fullmatch(cell) for cell in cells)
-    return ";" if len(cells) > 1 and numbers else ","
-
-
-def _counts_up(rows: Sequence[Sequence[str]]) -> bool:
-    """Is the first row names that are numbers: 1,2,3 or years? The second must not be such a row too.
-
-    Zero is left to `_has_header`: pandas writes 0,1,2 above an array.
-    """
-
-    def counts(row: Sequence[str]) -> bool:
-        cells = [cell.strip() for cell in row]
-        if len(cells) < 3 or not all(cell.isdecimal() and len(cell) < 10 for cell in cells):
-            return False
-        numbers = [int(cell) for cell in cells]
-        steps = {after - before for before, after in pairwise(numbers)}
-        years = numbers[0] >= 1900 and numbers[-1] <= 2100 and min(steps) > 0
-        return numbers[0] > 0 and (steps == {1} or years)
-
-    return len(rows) > 1 and counts(rows[0]) and not counts(rows[1])
-
-
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Is the first row names? It is if it names labels, has text above a number, has only text, or counts 0, 1, 2..."""
-    first = [cell.strip() for cell in rows[0]]
-    below = [cell.strip() for cell in rows[-1]] if len(rows) > 1 else []
-    counted = [str(i) for i in range(len(first))]  # the header that pandas gives to an array
-    if first == counted:
-        return len(first) > 2 or any("." in cell for cell in below)  # 0,1 alone may well be data
-    return (
-        first == ["", *counted[:-1]]
-        or any(cell in LABEL_NAMES for cell in first)
-        or any(not _is_number(a) and _is_number(b) and b for a, b in zip(first, below, strict=False))
-        or (len(first) > 1 and not any(_is_number(cell) for cell in first))
-    )
-
-
-def _is_number(cell: str) -> bool:
-    with suppress(ValueError):
-        return cell in ("", "NA", "null") or float(cell) is not None
-    return False
 
 
 def table_matrix(
@@ -268,7 +152,7 @@ def _in_memory(plan: MatrixPlan) -> np.ndarray:
     for block in plan.blocks():
         X[start : start + len(block)] = block
         start += len(block)
-    if start != len(X):
+    if plan.width and start != len(X):
         raise ValueError(f"its header declares {len(X)} rows, and it has {start}")
     return X
 
@@ -316,8 +200,12 @@ def id_notes(table: ColumnTable, exclude: Collection[str], *, least_rows: int = 
 def column_values(table: ColumnTable, i: int) -> np.ndarray:
     """One column, of any type, as an array."""
     column = table.column(i)
-    plain = pa.types.is_integer(column.type) and not column.null_count
-    return column.to_numpy() if plain else np.asarray(column.to_pylist())  # a list takes ten times the memory
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return column.to_numpy()  # a list takes ten times the memory
+    if table.on_disk and (is_text(kind) or pa.types.is_binary(kind)):
+        return np.asarray(text_values(column, table.path, f"the column '{table.fields[i].name}'"))
+    return np.asarray(column.to_pylist())
 
 
 def matrix_columns(table: ColumnTable, exclude: Collection[str]) -> list[str] | None:
@@ -337,14 +225,26 @@ def _plan(table: ColumnTable, exclude: Collection[str]) -> MatrixPlan:
         raise InputError(f"{table.path} has several columns of vectors ({names}); keep one, or name one of them 'X'.")
     if vectors:  # a column of embeddings is the features; the other columns are not
         return _vectors(table, vectors[0])
-    text = [field for field in fields.values() if not _is_numeric(field.type) and table.n_rows]
+    text = {i: field for i, field in fields.items() if not _is_numeric(field.type) and table.n_rows}
     if text:
+        _refuse_decimal_commas(table, text)
         raise InputError(
-            f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text)}; "
+            f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text.values())}; "
             "say what they are: --drop (no features), --text, --id, or --labels if it is known classes; in Python "
-            f"prodsc.open_source(X, drop=['{text[0].name}'])."
+            f"prodsc.open_source(X, drop=['{next(iter(text.values())).name}'])."
         )
     return _columns(table, list(fields), matrix_columns(table, exclude))
+
+
+def _refuse_decimal_commas(table: ColumnTable, text: dict[int, pa.Field]) -> None:
+    """Numbers such as "1,5" are no reason to drop a column."""
+    for i, field in text.items() if table.in_memory else ():
+        for value in table.column(i).slice(0, BATCH_ROWS).to_pylist() if pa.types.is_string(field.type) else ():
+            if DECIMAL_COMMA.fullmatch((value or "").strip()):
+                raise InputError(
+                    f"{table.path} has the number '{value:.40}' in the column '{field.name}'; a comma in a number may "
+                    "be a decimal comma or divide thousands: write numbers as 1234.5 (pandas: read_csv(decimal=','))."
+                )
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
@@ -362,7 +262,8 @@ def _columns(table: ColumnTable, chosen: list[int], names: list[str] | None) -> 
     """One matrix in the narrowest float type that holds every column exactly; a missing value becomes NaN."""
     kinds = {i: table.fields[i].type for i in chosen}
     wide = [i for i in chosen if pa.types.is_integer(kinds[i]) and kinds[i].bit_width > 16]
-    ends = [pa.compute.min_max(batch.column(i)).as_py() for batch in table.batches() for i in wide] if wide else []
+    batches = table.batches(wide, BATCH_ROWS) if wide else ()
+    ends = [pa.compute.min_max(column).as_py() for batch in batches for column in batch.columns]
     # float32 holds every whole number up to 2**24
     fits = all(abs(value) <= 2**24 for end in ends for value in end.values() if value is not None)
     dtypes = {
@@ -374,10 +275,10 @@ def _columns(table: ColumnTable, chosen: list[int], names: list[str] | None) -> 
     dtype = np.result_type(np.float16, *dtypes)
 
     def blocks() -> Iterator[np.ndarray]:
-        for batch in table.batches():
+        for batch in table.batches(chosen, BATCH_ROWS) if chosen else ():
             X = np.empty((len(batch), len(chosen)), dtype)
             for j, i in enumerate(chosen):
-                column = batch.column(i)
+                column = batch.column(j)
                 column = column if pa.types.is_floating(kinds[i]) else column.cast(pa.float64(), safe=False)
                 X[:, j] = column.to_numpy(zero_copy_only=False)
             yield X
@@ -387,13 +288,14 @@ def _columns(table: ColumnTable, chosen: list[int], names: list[str] | None) -> 
 
 def _vectors(table: ColumnTable, i: int) -> MatrixPlan:
     name, dtype = table.fields[i].name, np.dtype(table.fields[i].type.value_type.to_pandas_dtype())
-    first = next((_widths(batch.column(i)) for batch in table.batches() if len(batch)), np.zeros(1))
+    rows = int(np.clip(BATCH_NUMBERS / max(1.0, table.width(i)), 1, BATCH_ROWS))
+    first = next((_widths(batch.column(0)) for batch in table.batches([i], 1) if len(batch)), np.zeros(1))
     width = int(first[0])
 
     def blocks() -> Iterator[np.ndarray]:
         start = 0
-        for batch in table.batches():
-            column = batch.column(i)
+        for batch in table.batches([i], rows):
+            column = batch.column(0)
             widths = _widths(column)
             if (bad := np.flatnonzero(widths != width)).size:
                 raise InputError(

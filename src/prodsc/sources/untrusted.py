@@ -186,29 +186,31 @@ def serve() -> None:
             return
         for line in requests:
             try:
-                _answer(answers, contents, json.loads(line))
+                _answer(answers, contents, json.loads(line), path)
             except Exception as error:
                 _send_error(answers, error)
 
 
-def _answer(answers: IO[bytes], contents: FileContents, request: dict[str, Any]) -> None:
+def _answer(answers: IO[bytes], contents: FileContents, request: dict[str, Any], path: Path) -> None:
     if request["get"] == "columns":
         assert contents.columns is not None
         _send(answers, {"columns": contents.columns(())})
     elif request["get"] == "matrix":
         assert contents.matrix is not None
         X, columns = contents.matrix((), None, 0)
-        _send_array(answers, X, columns)
+        _send_array(answers, X, columns, path)
     else:
-        _send_array(answers, contents.arrays[request["name"]](), None)
+        _send_array(answers, contents.arrays[request["name"]](), None, path)
 
 
-def _send_array(answers: IO[bytes], array: Any, columns: list[str] | None) -> None:
+def _send_array(answers: IO[bytes], array: Any, columns: list[str] | None, path: Path) -> None:
     """Numbers and text of fixed width as bytes, a block at a time; text of any width as JSON."""
     shape, dtype = tuple(array.shape or ()), array.dtype
     if dtype.kind == "O":
         values = np.asarray(array).ravel().tolist()
         plain = all(value is None or isinstance(value, str) for value in values) and values != [None]
+        if plain:  # a category of a million characters is one text here, and one for each row when it is sent
+            check_size(sum(len(value or "") for value in values), path, "its text")
         _send(answers, {"shape": shape, "texts": values} if plain else {"objects": True})
         return
     if dtype.kind not in "biufcUS":
