@@ -166,7 +166,10 @@ def _numbers(array: np.ndarray, what: str) -> np.ndarray:
     try:
         return array.astype(np.float64)
     except ValueError as error:
-        raise InputError(f"{what} holds text ({error}); prodsc takes numbers. Encode or drop those columns.") from error
+        raise InputError(
+            f"{what} holds text ({error}); prodsc takes numbers. Encode those columns, or say what they are: "
+            f"prodsc.open_source({what}, id=..., text=..., drop=...)."
+        ) from error
     except (TypeError, OverflowError) as error:
         raise NotNumbersError(
             f"{what} holds values that are not numbers, such as dates or lists ({reason_of(error)}); prodsc takes "
