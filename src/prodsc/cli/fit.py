@@ -99,6 +99,7 @@ def fit(
         echo(f"reading {request.file}{first}", err=True)
     with ProgressDisplay(shown(quiet)) as display:
         callbacks = [ProgressCallback(display)] if display.enabled else []
-        result = run(request, callbacks, display.function("convert"), resume=resume is not None, report=report)
+        more: Any = {"resume": resume is not None, "report": report, "page_progress": display.function("page")}
+        result = run(request, callbacks, display.function("convert"), **more)
     if result is not None:
         echo(json.dumps(result.to_json()) if as_json else result.summary())

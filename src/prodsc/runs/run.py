@@ -276,6 +276,7 @@ def run(
     *,
     resume: bool = False,
     report: bool = True,
+    page_progress: ProgressFunction | None = None,
 ) -> FitResult | None:
     """Fit and write the folder of results.
 
@@ -294,6 +295,8 @@ def run(
         the folder are removed.
     report : bool, default=True
         Whether to make the page.
+    page_progress : ProgressFunction, optional
+        Called with (0, 1) before the page is made and with (1, 1) after it.
 
     Returns
     -------
@@ -327,7 +330,7 @@ def run(
             model.fit(data, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
             if not ranks.first():
                 return None
-            result = write_results(request, data, model, start, report)
+            result = write_results(request, data, model, start, report, page_progress or (lambda done, total: None))
     except KeyboardInterrupt as stop:
         raise Interrupted(f"{stop or 'stopped'}; continue with: prodsc fit --resume {request.out}") from None
     except RankError as lost:
@@ -385,7 +388,14 @@ def columns_of_run(folder: Path) -> tuple[ColumnChoice, list[str]]:
     return choice, [name for name in (request.labels, request.known_labels) if name is not None]
 
 
-def write_results(request: FitRequest, data: Source, model: PRODSC, start: float, report: bool = True) -> FitResult:
+def write_results(
+    request: FitRequest,
+    data: Source,
+    model: PRODSC,
+    start: float,
+    report: bool = True,
+    page_progress: ProgressFunction = lambda done, total: None,
+) -> FitResult:
     """Write labels, model, history, page and result.json; `start` is when the run began."""
     name_clusters(model, data)
     with manifest.replaced(request.out) as path_of:
@@ -416,10 +426,14 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
         advice=diagnosis.advice,
     )
     content = result_content(request, data, model, result)
+    if report:
+        page_progress(0, 1)
     if report and (problem := _try_report(request, data, model, content)):
         warnings.warn(problem, stacklevel=2)
         content["notes"] = [*notes, problem]
-    result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
+    if report:
+        page_progress(1, 1)
+        result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
     with manifest.replaced(request.out) as path_of:
         files.write_json(path_of(RESULT), content | {"report_seconds": round(result.report_seconds, 3)})
     return result
