@@ -137,7 +137,7 @@ def render_fit_page(
         page_rows, section, pairs = _moved(page_rows, model.labels_, other, k)
         sections.append(section)
         needed += pairs
-    sections.append(_sound(model, diagnosis, eigenvalues, X, Z, page_rows) if theory else _sound_in_numbers(diagnosis))
+    sections.append(_sound(model, diagnosis, eigenvalues, X, Z, page_rows) if theory else _without_figures(diagnosis))
     if made is not None:
         sections.append(_made(made))
     data, notes = map_data(page_rows, needed, [card.exemplars[0] if card.exemplars else -1 for card in cards])
@@ -235,6 +235,13 @@ def _sound(
         pictures.append(PageFigure(figures.learning_curves(losses), "Training", caption))
     numbers = _sound_in_numbers(diagnosis)
     return replace(numbers, items=[*numbers.items, *pictures])
+
+
+def _without_figures(diagnosis: Diagnosis) -> PageSection:
+    numbers = _sound_in_numbers(diagnosis)
+    return replace(
+        numbers, lead=f"{numbers.lead} The fit was so short that figures are left out; 'prodsc report' makes them."
+    )
 
 
 def _sound_in_numbers(diagnosis: Diagnosis) -> PageSection:

@@ -556,7 +556,9 @@ def quick_parameters(n_rows: int, steps: int = 60, batch_size: int = 1024) -> di
     return {"epochs": max(1, steps // per_epoch), "warmup_steps": 20, "n_init": 3, "batch_size": batch_size}
 
 
-def page_size(fit_seconds: float, quick: bool, row_seconds: float = 0.003) -> dict[str, Any]:
+def page_size(
+    fit_seconds: float, quick: bool, row_seconds: float = 0.003, figure_seconds: float = 4.0
+) -> dict[str, Any]:
     """How much the page of a fit may show, so that it does not take longer than the fit.
 
     Parameters
@@ -567,14 +569,17 @@ def page_size(fit_seconds: float, quick: bool, row_seconds: float = 0.003) -> di
         Whether it was a quick look, whose page has no figures of the theory.
     row_seconds : float
         What t-SNE takes for a row, of some hundred to 2,000, on a slow core.
+    figure_seconds : float
+        What the figures of the theory take there.
 
     Returns
     -------
     dict
         Options of `render_fit_page`: rows that t-SNE places itself, at most for two fifths of the time, and whether
-        there are figures, which take about four seconds.
+        there are figures, at most for half of it. `prodsc report` makes the page with all.
     """
-    return {"max_embedded": int(min(2000, max(300, 0.4 * fit_seconds / row_seconds))), "theory": not quick}
+    embedded = int(min(2000, max(300, 0.4 * fit_seconds / row_seconds)))
+    return {"max_embedded": embedded, "theory": not quick and fit_seconds >= 2 * figure_seconds}
 
 
 def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any], **more: Any) -> None:
