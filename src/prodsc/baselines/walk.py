@@ -30,7 +30,7 @@ class CoordinateRules:
 
 
 RULES = CoordinateRules()
-FEW_CANDIDATES = replace(WALK_RULES, gammas=WALK_RULES.gammas[-1:], starts=2, spectral_starts=1)  # to rank two limits
+FEW_CANDIDATES = replace(WALK_RULES, gammas=WALK_RULES.gammas[-1:], starts=2)  # to rank two limits
 
 
 class WalkClusterer(SoftClusterer):
@@ -90,10 +90,10 @@ class WalkClusterer(SoftClusterer):
             chosen = sorted_subset(len(rows), RULES.graph_rows, self.seed_, Stream.NEIGHBOUR_POOL)
         self._X = torch.cat([*rows.chunks(chosen)]).to(self.device_)
         self.network_.set_coordinates(self._X, self._choose_max_spread())
-        walks, found = self._label(self.network_.coordinates(self._X), (1, 2), self.seed_)
+        walks, found = self._label(self.network_.coordinates(self._X), (0.5, 1, 2), self.seed_)
         self.uneven_ = found.uneven
         self._targets = torch.from_numpy(found.labels).long().to(self.device_)
-        self._sampler = WalkSampler(walks[0])
+        self._sampler = WalkSampler(walks[1])
 
     def _choose_max_spread(self) -> float:
         """The limit of the columns' spread under which the walk on some rows keeps the most information."""
@@ -107,13 +107,14 @@ class WalkClusterer(SoftClusterer):
         return max(RULES.max_spreads, key=kept)
 
     def _label(
-        self, points: Tensor, factors: tuple[int, ...], seed: int, rules: WalkRules = WALK_RULES
+        self, points: Tensor, factors: tuple[float, ...], seed: int, rules: WalkRules = WALK_RULES
     ) -> tuple[list[Walk], WalkLabels]:
         """Labels of points by the walks on graphs of `n_neighbors` times these factors neighbours."""
-        sizes = [factor * self.n_neighbors for factor in factors]
+        sizes = [max(1, int(factor * self.n_neighbors)) for factor in factors]
         near, distances = (part.cpu().numpy() for part in neighbours_and_distances(points, max(sizes)))
         walks = [make_walk(near[:, :m], distances[:, :m]) for m in sizes]
-        return walks, label_walks(walks, self.n_clusters_, seed, rules)
+        unit = normalize(points).double().cpu().numpy()
+        return walks, label_walks(walks, unit, self.n_clusters_, seed, self.n_neighbors, rules)
 
     def _objective(self) -> Objective["WalkBatch"]:
         return Objective(

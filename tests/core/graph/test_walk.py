@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from prodsc.core import losses
 from prodsc.core.graph import Walk, WalkSampler, label_walks, make_walk, neighbours_and_distances, walk_eigenvectors
-from prodsc.core.graph.walk_labels import information, joint_distribution, merge_clusters, move_rows, vote
+from prodsc.core.graph.walk_information import information, joint_distribution
+from prodsc.core.graph.walk_labels import merge_clusters, vote
+from prodsc.core.graph.walk_likelihood import PRECISION, climb, log_likelihood, row_scores, walk_scores
 from prodsc.core.metrics import accuracy
 
 
@@ -17,6 +19,10 @@ def blobs(n=40, k=3, seed=0):
     random = np.random.default_rng(seed)
     y = np.repeat(np.arange(k), n)
     return np.eye(8)[y] + 0.15 * random.standard_normal((n * k, 8)), y
+
+
+def unit(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 def walk_of(X, m=8) -> Walk:
@@ -75,7 +81,7 @@ def test_weights_of_a_row_add_up_before_both_directions_are_united():
 
 def test_steps_are_probabilities_also_of_equal_rows():
     walk = walk_of(np.ones((12, 3)), 3)
-    np.testing.assert_allclose(np.asarray(walk.step.sum(axis=1)).ravel(), 1)
+    np.testing.assert_allclose(walk.step.sum(axis=1), 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [20, 200])  # dense and Lanczos
@@ -112,7 +118,8 @@ def test_rows_move_to_the_cluster_of_their_walks():
     X, y = blobs()
     wrong = y.copy()
     wrong[::10] = (wrong[::10] + 1) % 3
-    assert accuracy(y, move_rows(walk_of(X), wrong, 3)) == 1
+    walk = walk_of(X)
+    assert accuracy(y, climb(wrong, lambda labels: walk_scores(walk, labels, 3))) == 1
 
 
 def test_the_vote_is_the_majority_up_to_names():
@@ -124,7 +131,7 @@ def test_the_vote_is_the_majority_up_to_names():
 
 def test_labels_of_clear_clusters():
     X, y = blobs()
-    found = label_walks([walk_of(X), walk_of(X, 16)], 3, 0)
+    found = label_walks([walk_of(X), walk_of(X, 16)], unit(X), 3, 0, 8)
     assert accuracy(y, found.labels) == 1
     assert not found.uneven
     assert found.information == pytest.approx(np.log(3), rel=0.05)
@@ -134,7 +141,7 @@ def test_uneven_clusters_are_not_cut_into_equal_ones():
     random = np.random.default_rng(0)
     y = np.repeat([0, 1, 2, 3], [900, 30, 30, 30])
     X = np.eye(10)[y] + 0.1 * random.standard_normal((len(y), 10))
-    assert accuracy(y, label_walks([walk_of(X, 10), walk_of(X, 20)], 4, 0).labels) > 0.95
+    assert accuracy(y, label_walks([walk_of(X, 10), walk_of(X, 20)], unit(X), 4, 0, 10).labels) > 0.95
 
 
 def test_walks_end_near_where_they_began():
@@ -156,3 +163,38 @@ def test_soft_information_is_that_of_certain_labels():
     P, other = (torch.eye(3, dtype=torch.float64)[torch.from_numpy(y[side][both])] for side in edges.coords)
     joint = (P.T @ other).numpy() / len(P)
     assert -losses.negative_information(P, other).item() == pytest.approx(_reference_information((joint + joint.T) / 2))
+
+
+def _reference_gaussian(points, labels, k):
+    """log p_c + log N(x_i; m_c, S) of each row and cluster, without d log 2 pi / 2."""
+    d = points.shape[1]
+    means = np.array([points[labels == c].mean(0) for c in range(k)])
+    S = sum(np.outer(x - means[c], x - means[c]) for x, c in zip(points, labels, strict=True)) / len(points)
+    S = S + PRECISION / d * np.eye(d)
+    share = np.bincount(labels, minlength=k) / len(labels)
+    distance = np.array([[(x - m) @ np.linalg.inv(S) @ (x - m) for m in means] for x in points])
+    return np.log(share) - np.linalg.slogdet(S)[1] / 2 - distance / 2
+
+
+def test_scores_of_rows_are_the_posterior_of_gaussians_with_one_covariance():
+    X, y = blobs(n=12, k=3)
+    labels = np.where(np.random.default_rng(1).random(len(y)) < 0.2, 0, y)
+    naive = _reference_gaussian(unit(X), labels, 3)
+    naive -= np.log(np.exp(naive).sum(1, keepdims=True))
+    np.testing.assert_allclose(row_scores(unit(X), labels, 3), naive, atol=1e-9)
+
+
+def test_the_likelihood_counts_the_walk_once_for_each_neighbour_and_each_row_once():
+    X, y = blobs(n=12, k=3)
+    walk = walk_of(X)
+    of_rows = _reference_gaussian(unit(X), y, 3)[np.arange(len(y)), y].mean()
+    of_walk = 8 * _reference_information(joint_distribution(walk, y, 3)[0])
+    assert log_likelihood(walk, unit(X), y, 3, 8) == pytest.approx(of_rows + of_walk)
+    shuffled = np.random.default_rng(0).permutation(y)
+    assert log_likelihood(walk, unit(X), shuffled, 3, 8) < log_likelihood(walk, unit(X), y, 3, 8)
+
+
+def test_climbing_keeps_every_cluster():
+    labels = np.array([0, 0, 0, 1, 2])
+    one_for_all = np.tile([1.0, 0.0, 0.0], (5, 1))
+    np.testing.assert_array_equal(climb(labels, lambda _: one_for_all), labels)

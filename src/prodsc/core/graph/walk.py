@@ -47,7 +47,8 @@ def make_walk(neighbours: np.ndarray, distances: np.ndarray) -> Walk:
     W = scipy.sparse.csr_array((directed.ravel(), (np.repeat(np.arange(n), m), neighbours.ravel())), (n, n))
     W = scipy.sparse.csr_array(W + W.T - W * W.T)
     degrees = np.asarray(W.sum(axis=1)).ravel()
-    return Walk(W, degrees, scipy.sparse.csr_array(scipy.sparse.diags_array(1 / degrees) @ W))
+    step = scipy.sparse.csr_array(scipy.sparse.diags_array(1 / degrees) @ W).astype(np.float32)
+    return Walk(W, degrees, step)
 
 
 def _widths(beyond: np.ndarray, total: float) -> np.ndarray:

@@ -1,21 +1,18 @@
-"""Labels that keep the most information about one step of a random walk, by merging, moving and voting.
-
-For labels c, the joint distribution J of the clusters at the two ends of a step is k x k, and the information is
-I = sum_ab J_ab log(J_ab / (p_a p_b)) with p its marginal.
-"""
+"""Labels of rows from random walks between them: many labellings by merging, a vote, and the likelihood."""
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from prodsc.core import metrics
 from prodsc.core.graph.walk import Walk, walk_eigenvectors, walk_representation
+from prodsc.core.graph.walk_information import information, joint_distribution, x_log_x
+from prodsc.core.graph.walk_likelihood import climb, log_likelihood, row_scores, walk_scores
 from prodsc.random import generator
 
 
@@ -29,12 +26,9 @@ class WalkRules:
     pieces_per_cluster: int = 6  # seen: 3, 4, 6 and 12 were tried
     max_extra_pieces: int = 150  # bounds the cost of merging, which is cubic
     min_piece_rows: int = 8  # average rows of a piece, so that its walk can be estimated
-    starts: int = 3  # of k-means for each graph and gamma
-    spectral_starts: int = 4
-    move_rounds: int = 10
-    move_steps: int = 3  # length of the walk by which rows move: less noise than one step
-    settled: float = 1e-3  # rows stop moving below this share of movers
-    # Clusters of very different size: the labels of leading eigenvectors replace the vote where all three hold.
+    starts: int = 5  # of k-means for each walk: more agree better between seeds
+    move_rounds: int = 5  # of the rows of each labelling before the vote
+    # Clusters of very different size: the leading eigenvectors replace the vote where all three hold.
     uneven_entropy: float = 0.85  # of log k (seen: Reuters)
     same_nmi: float = 0.8  # seen: Reuters
     clear_information: float = 0.87  # of the entropy (seen: Reuters, HAPT-561)
@@ -52,59 +46,85 @@ class WalkLabels:
     information: float
 
 
-def label_walks(walks: Sequence[Walk], k: int, seed: int, rules: WalkRules = WALK_RULES) -> WalkLabels:
-    """Labels in k clusters that keep much information about the walks.
+def label_walks(
+    walks: Sequence[Walk],
+    points: np.ndarray,
+    k: int,
+    seed: int,
+    n_neighbors: int,
+    rules: WalkRules = WALK_RULES,
+) -> WalkLabels:
+    """Labels in k clusters that make the walks and the rows likely.
 
     Parameters
     ----------
     walks : sequence of Walk
-        On the same rows, with different numbers of neighbours. Rows move on the first one.
+        On the same rows, with different numbers of neighbours. The one in the middle decides at the end.
+    points : ndarray of shape (n, d)
+        The rows, of length 1.
     k : int
         Number of clusters.
     seed : int
         Seed of the starts of k-means.
+    n_neighbors : int
+        Neighbours of a row in the walk in the middle.
     rules : WalkRules
 
     Returns
     -------
     WalkLabels
     """
+    walk = walks[len(walks) // 2]
     if k == 1:
-        return WalkLabels(np.zeros(walks[0].n_rows, dtype=int), False, 0.0)
-    merged: list[np.ndarray] = []
-    spectral: list[np.ndarray] = []
-    seeds = generator(seed).integers(2**31, size=max(rules.starts, rules.spectral_starts)).tolist()
-    for walk in walks:
-        values, vectors = walk_eigenvectors(walk, max(2 * k, rules.min_vectors), seed)
-        for gamma in rules.gammas:
-            Z = walk_representation(values, vectors, gamma)
-            merged += [merged_labels(walk, Z, k, start, rules) for start in seeds[: rules.starts]]
-        leading = walk_representation(values[:k], vectors[:, :k], 0.0)
-        spectral += [_kmeans_labels(leading, k, start) for start in seeds[: rules.spectral_starts]]
-    return _choose(walks, merged, spectral, k, rules)
+        return WalkLabels(np.zeros(walk.n_rows, dtype=int), False, 0.0)
+    merged: list[list[np.ndarray]] = []  # labellings of each walk
+    leading: list[np.ndarray] = []
+    seeds = generator(seed).integers(2**31, size=(len(walks), rules.starts)).tolist()
+    for i, one in enumerate(walks):
+        values, vectors = walk_eigenvectors(one, max(2 * k, rules.min_vectors), seed)
+        Z = [walk_representation(values, vectors, gamma) for gamma in rules.gammas]
+        merged.append([merged_labels(one, Z[(i + j) % len(Z)], k, start, rules) for j, start in enumerate(seeds[i])])
+        leading.append(_kmeans_labels(walk_representation(values[:k], vectors[:, :k], 0.0), k, seeds[i][0]))
+    starts = [vote([labels for each in merged for labels in each], k), *(vote(each, k) for each in merged)]
+    spectral = vote(leading, k)
+    uneven = _is_uneven(walk, starts[0], spectral, k, rules)
+    labels = _most_likely(walk, points, [spectral] if uneven else starts, k, n_neighbors)
+    return WalkLabels(labels, uneven, information(joint_distribution(walk, labels, k)[0]))
 
 
-def _choose(
-    walks: Sequence[Walk], merged: list[np.ndarray], spectral: list[np.ndarray], k: int, rules: WalkRules
-) -> WalkLabels:
-    """The vote of the better half of the merged candidates; a spectral one where sizes are very uneven."""
-    found = merged + spectral
-    joints = [[joint_distribution(walk, labels, k)[0] for walk in walks] for labels in found]
-    kept = np.array([np.mean([information(J) for J in each]) for each in joints])
-    entropy = np.array([max(-_x_log_x(each[0].sum(1)).sum(), 1e-12) for each in joints])
-    better = np.argsort(-kept[: len(merged)], kind="stable")[: (len(merged) + 1) // 2]
-    usual, other = int(better[0]), int((kept / entropy).argmax())
-    uneven = bool(
-        entropy[other] < rules.uneven_entropy * np.log(k)
-        and metrics.nmi(found[usual], found[other]) < rules.same_nmi
-        and kept[usual] < rules.clear_information * entropy[usual]
+def _is_uneven(walk: Walk, merged: np.ndarray, spectral: np.ndarray, k: int, rules: WalkRules) -> bool:
+    """Whether the leading eigenvectors show other clusters, of very different size, and merging shows none clearly."""
+
+    def entropy(labels: np.ndarray) -> float:
+        return float(max(-x_log_x(joint_distribution(walk, labels, k)[0].sum(1)).sum(), 1e-12))
+
+    kept = information(joint_distribution(walk, merged, k)[0])
+    return bool(
+        entropy(spectral) < rules.uneven_entropy * np.log(k)
+        and metrics.nmi(merged, spectral) < rules.same_nmi
+        and kept < rules.clear_information * entropy(merged)
     )
-    labels = found[other] if uneven else move_rows(walks[0], vote([merged[i] for i in better], k), k, rules)
-    return WalkLabels(labels, uneven, information(joint_distribution(walks[0], labels, k)[0]))
+
+
+def _most_likely(walk: Walk, points: np.ndarray, starts: Sequence[np.ndarray], k: int, n_neighbors: int) -> np.ndarray:
+    """The vote of the starts as they climb, or of what the rows alone make of them first, by the mean likelihood."""
+
+    def by_rows(labels: np.ndarray) -> np.ndarray:
+        return row_scores(points, labels, k)
+
+    def by_both(labels: np.ndarray) -> np.ndarray:
+        return by_rows(labels) + n_neighbors * walk_scores(walk, labels, k)
+
+    def mean_likelihood(found: list[np.ndarray]) -> float:
+        return float(np.mean([log_likelihood(walk, points, labels, k, n_neighbors) for labels in found]))
+
+    at_once = [climb(start, by_both) for start in starts]
+    rows_first = [climb(climb(start, by_rows), by_both) for start in starts]
+    return climb(vote(max((at_once, rows_first), key=mean_likelihood), k), by_both)
 
 
 def merged_labels(walk: Walk, Z: np.ndarray, k: int, seed: int, rules: WalkRules = WALK_RULES) -> np.ndarray:
-    """Labels in k clusters: small clusters of Z, merged, then rows moved.
+    """Labels in k clusters: small clusters of Z, merged by the information they lose, then rows moved.
 
     Parameters
     ----------
@@ -123,61 +143,14 @@ def merged_labels(walk: Walk, Z: np.ndarray, k: int, seed: int, rules: WalkRules
     wanted = min(rules.pieces_per_cluster * k, k + rules.max_extra_pieces, len(Z) // rules.min_piece_rows)
     pieces = np.unique(_kmeans_labels(Z, min(max(k, wanted), len(Z)), seed), return_inverse=True)[1]
     n_pieces = int(pieces.max()) + 1
-    labels = merge_clusters(joint_distribution(walk, pieces, n_pieces)[0], k)[pieces]
-    return move_rows(walk, labels, k, rules)
+    merged = merge_clusters(joint_distribution(walk, pieces, n_pieces)[0], k)[pieces]
+    return climb(merged, lambda labels: walk_scores(walk, labels, k), rules.move_rounds)
 
 
 def _kmeans_labels(Z: np.ndarray, k: int, seed: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
         return np.asarray(KMeans(k, n_init=1, max_iter=20, random_state=seed).fit_predict(Z))
-
-
-def joint_distribution(walk: Walk, labels: np.ndarray, k: int, n_steps: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """How likely each pair of clusters is at the two ends of a walk.
-
-    Parameters
-    ----------
-    walk : Walk
-    labels : ndarray of int, shape (n,)
-    k : int
-        Number of clusters.
-    n_steps : int
-        Length of the walk.
-
-    Returns
-    -------
-    joint : ndarray of shape (k, k)
-        Symmetric, with the sum 1.
-    ends : ndarray of shape (n, k)
-        Probability of the last cluster, for each first row.
-    """
-    n = len(labels)
-    ends = np.zeros((n, k), dtype=np.float32)
-    ends[np.arange(n), labels] = 1
-    for _ in range(n_steps):
-        ends = walk.step.astype(np.float32) @ ends
-    joint = scipy.sparse.csr_array((walk.degrees, (labels, np.arange(n))), (k, n)) @ ends.astype(np.float64)
-    joint = (joint + joint.T) / 2
-    return joint / joint.sum(), ends
-
-
-def information(joint: np.ndarray) -> float:
-    """Mutual information of a symmetric joint distribution, in nats.
-
-    Parameters
-    ----------
-    joint : ndarray of shape (k, k)
-
-    Returns
-    -------
-    float
-    """
-    return float(_x_log_x(joint).sum() - 2 * _x_log_x(joint.sum(1)).sum())
-
-
-def _x_log_x(a: np.ndarray | np.floating) -> np.ndarray:
-    return np.asarray(a * np.log(np.maximum(a, 1e-300)))
 
 
 def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
@@ -218,50 +191,19 @@ def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
 def _merge_losses(joint: np.ndarray, r: int) -> np.ndarray:
     """The information that is lost if cluster r is merged with each other cluster."""
     size, diagonal = joint.sum(1), np.diag(joint)
-    rows, own = _x_log_x(joint).sum(1), _x_log_x(diagonal)
-    before = 2 * rows[r] - own[r] + 2 * rows - own - 2 * _x_log_x(joint[r])
-    together = _x_log_x(joint[r][None] + joint)
+    rows, own = x_log_x(joint).sum(1), x_log_x(diagonal)
+    before = 2 * rows[r] - own[r] + 2 * rows - own - 2 * x_log_x(joint[r])
+    together = x_log_x(joint[r][None] + joint)
     np.fill_diagonal(together, 0)
     together[:, r] = 0
-    after = 2 * together.sum(1) + _x_log_x(joint[r, r] + diagonal + 2 * joint[r])
-    return np.asarray(before - after + 2 * (_x_log_x(size[r] + size) - _x_log_x(size[r]) - _x_log_x(size)))
+    after = 2 * together.sum(1) + x_log_x(joint[r, r] + diagonal + 2 * joint[r])
+    return np.asarray(before - after + 2 * (x_log_x(size[r] + size) - x_log_x(size[r]) - x_log_x(size)))
 
 
 def _column_losses(column: np.ndarray) -> np.ndarray:
     """The part of the loss of each pair that comes from walks to and from one other cluster."""
-    terms = _x_log_x(column)
-    return np.asarray(2 * (terms[:, None] + terms[None] - _x_log_x(column[:, None] + column[None])))
-
-
-def move_rows(walk: Walk, labels: np.ndarray, k: int, rules: WalkRules = WALK_RULES) -> np.ndarray:
-    """Move rows to the cluster with the largest likelihood of their walk, half of them at a time.
-
-    Parameters
-    ----------
-    walk : Walk
-    labels : ndarray of int
-    k : int
-    rules : WalkRules
-
-    Returns
-    -------
-    ndarray of int
-        With all k clusters if `labels` has all of them.
-    """
-    random = generator(0)
-    n_clusters = len(np.unique(labels))
-    for _ in range(rules.move_rounds):
-        joint, ends = joint_distribution(walk, labels, k, rules.move_steps)
-        size = joint.sum(1) + 1e-12
-        best = (ends @ np.log((joint + 1e-9) / np.outer(size, size))).argmax(1)
-        moves = (best != labels) & (random.random(len(labels)) < 0.5)
-        moved = np.where(moves, best, labels)
-        if len(np.unique(moved)) < n_clusters:
-            break
-        labels = moved
-        if moves.mean() < rules.settled:
-            break
-    return labels
+    terms = x_log_x(column)
+    return np.asarray(2 * (terms[:, None] + terms[None] - x_log_x(column[:, None] + column[None])))
 
 
 def vote(labellings: Sequence[np.ndarray], k: int) -> np.ndarray:
