@@ -68,7 +68,8 @@ class ProgressDisplay:
         self.enabled = enabled
         self._unit = unit
         self._bars = _live_bars(console, unit) if enabled else None
-        self._seconds = log_seconds if self._bars is None else refresh_seconds
+        self._notebook = _in_notebook()
+        self._seconds = log_seconds if self._bars is None and not self._notebook else refresh_seconds
         self._tasks: dict[str, _Task] = {}
         self._started = False
 
@@ -108,7 +109,7 @@ class ProgressDisplay:
             task = self._tasks[name] = _Task(done, began_at=time.monotonic(), began_with=done)
         task.done, task.shown_at = done, time.monotonic()
         if self._bars is None:
-            print(self._line(name, task, total, detail), file=sys.stderr, flush=True)
+            self._print(self._line(name, task, total, detail), ended=done == total)
             return
         if not self._started:
             self._bars.start()
@@ -116,6 +117,13 @@ class ProgressDisplay:
         if task.bar is None:
             task.bar = self._bars.add_task(name, total=total, detail="")
         self._bars.update(task.bar, completed=done, total=total, detail=detail)
+
+    def _print(self, line: str, ended: bool) -> None:
+        """A line of a log; in a notebook one line that is written again until its task has ended."""
+        if self._notebook:
+            print(f"\r{line:<100}", end="\n" if ended else "", file=sys.stderr, flush=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
 
     def function(self, name: str) -> ProgressFunction | None:
         """A `ProgressFunction` that updates one task; None if the display is not enabled."""
@@ -168,6 +176,12 @@ def track(items: Sequence[Item], name: str, enabled: bool = True) -> Iterator[It
         for i, item in enumerate(items):
             yield item
             display.update(name, i + 1, len(items))
+
+
+def _in_notebook() -> bool:
+    """Is this the kernel of a notebook?"""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def _live_bars(console: "Console | None", unit: str) -> "Progress | None":

@@ -8,12 +8,12 @@ from click.testing import CliRunner
 
 from prodsc.bench import compare as module
 from prodsc.bench.compare import agreement, compare, grid_of
-from prodsc.bench.label_free import LabelFreeScorer
 from prodsc.bench.trials import Limits, Outcome, Status, Trial
 from prodsc.cli import cli
 from prodsc.core.metrics import ari, scores
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import check_parameters
+from prodsc.estimators.scoring import LabelFreeScorer
 from prodsc.registry import make
 
 

@@ -89,7 +89,9 @@ def test_gamma_is_a_share_of_the_safe_bound() -> None:
     found = settings(place, {"n_clusters": 3}, (5000, 9))
     eps = PRODSC().flat_params()["eps"]
     assert found == {"n_components": 64, "eta": 0.1, "gamma": pytest.approx(0.5 * gamma_safe(1024, 64, eps))}
-    assert settings(place, {"n_components": 32}, (5000, 9))["gamma"] == pytest.approx(0.5 * gamma_safe(1024, 32, eps))
+    assert settings(place, {"n_clusters": 3, "n_components": 32}, (5000, 9))["gamma"] == pytest.approx(
+        0.5 * gamma_safe(1024, 32, eps)
+    )
     assert settings({}, {}, (100, 9)) == {}
 
 

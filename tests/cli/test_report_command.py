@@ -35,7 +35,7 @@ def run(tmp_path_factory, blobs):
     lines = (folder / "other" / "labels.csv").read_text().splitlines()
     rows = list(csv.reader(lines[1:]))
     for row in rows[:5]:
-        row[1] = str((int(row[1]) + 1) % 3)
+        row[2] = str((int(row[2]) + 1) % 3)
     with replaced(folder / "other") as path_of:  # with its digest, as a changed file is refused
         path_of("labels.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]) + "\n")
     return folder

@@ -58,6 +58,60 @@ def test_a_data_set_of_one_file_is_fitted_by_its_name(tmp_path, monkeypatch, blo
     assert exported.returncode == 0, exported.stderr
 
 
+# ---- ids, texts, dropped columns, missing values ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def people_run(tmp_path_factory, table, blobs):
+    """The folder of a fit from a table with ids, texts, a column to drop, known labels and gaps."""
+    folder = tmp_path_factory.mktemp("people")
+    frame = table.assign(kind=np.array(["a", "b", "c"])[blobs[1]], note="bought, twice", town="Graz")
+    frame.insert(0, "key", [f"K{i:03d}" for i in range(150)])
+    frame.loc[[3, 77], "c1"] = np.nan
+    frame.to_csv(folder / "rows.csv", index=False)
+    words = ["--id", "key", "--text", "note", "--drop", "town", "--labels", "kind", "-k", 3, *QUICK]
+    refused = prodsc("fit", folder / "rows.csv", *words, "--out", folder / "no")
+    assert "2 rows with NaN or infinity (inf) (first: row 3, NaN): c1 2. Drop or impute" in sentence(refused)
+    for how in ("median", "drop"):
+        done = prodsc("fit", folder / "rows.csv", *words, "--impute", how, "--out", folder / how)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_ids_are_in_labels_and_predictions(people_run, tmp_path):
+    fitted = rows_of((people_run / "median" / "labels.csv").read_text())
+    assert [row["id"] for row in fitted] == [f"K{i:03d}" for i in range(150)]
+    frame = pd.read_csv(people_run / "rows.csv")
+    frame[frame.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)  # the next day, in another order
+    done = prodsc("predict", people_run / "median", tmp_path / "new.csv")  # gaps are filled as those of the fit
+    assert done.returncode == 0, done.stderr
+    again = rows_of(done.stdout)
+    assert [(row["id"], row["label"]) for row in again] == [(row["id"], row["label"]) for row in fitted]
+    frame.drop(columns=["town", "key", "kind", "note"]).to_csv(tmp_path / "bare.csv", index=False)
+    bare = prodsc("predict", people_run / "median", tmp_path / "bare.csv")  # what is no feature may be missing
+    assert [row["label"] for row in rows_of(bare.stdout)] == [row["label"] for row in fitted]
+    assert "has no column 'nam'" in sentence(
+        prodsc("predict", people_run / "median", tmp_path / "bare.csv", "--id", "nam")
+    )
+
+
+def test_dropped_rows_have_no_cluster_in_an_export(people_run, tmp_path):
+    fitted = rows_of((people_run / "drop" / "labels.csv").read_text())
+    assert [int(row["row"]) for row in fitted] == [i for i in range(150) if i not in (3, 77)]
+    done = prodsc("export", people_run / "drop", "--table", tmp_path / "t.csv")
+    assert done.returncode == 0, done.stderr
+    exported = rows_of((tmp_path / "t.csv").read_text())
+    assert [row["key"] for row in exported if not row["cluster"]] == ["K003", "K077"]
+    labels = {row["id"]: row["label"] for row in fitted}
+    assert all(row["cluster"] == labels[row["key"]] for row in exported if row["cluster"])
+    assert prodsc("diagnose", people_run / "drop", people_run / "rows.csv").returncode == 0
+    assert prodsc("report", people_run / "drop").returncode == 0
+
+
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 
@@ -106,7 +160,7 @@ def test_columns_in_another_order_get_the_same_labels(suffix, table_run, table, 
     [
         (lambda t: t.drop(columns="c3"), "but it lacks c3; rename or add"),
         (lambda t: t.rename(columns={"c3": "z"}), "but it lacks c3 and also has z; rename or add"),
-        (lambda t: t.assign(z=1.0), "but it also has z; drop the columns (or name the one that holds labels)"),
+        (lambda t: t.assign(z=1.0), "but it also has z; drop them (--drop), or name the one with labels"),
     ],
     ids=["missing", "renamed", "additional"],
 )

@@ -32,6 +32,7 @@ def test_features_begin_with_warm_up() -> None:
     assert {name for name, value in GIVEN.items() if isinstance(value, str) and value == "auto"} - {
         "device",
         "precision",
+        "n_clusters",  # estimated before the others
     } == set(found)
     assert (found["encoder"], found["start"]) == ("mlp", "warm-up")
     assert found["epochs"] * (5000 // 1024) >= 220 > (found["epochs"] - 1) * (5000 // 1024)

@@ -5,8 +5,9 @@ import pytest
 import scipy.linalg
 
 from prodsc.core import metrics
+from prodsc.core.naming import unusual_columns
 from prodsc.report.agreement import agreement, bootstrap_std, worst_disagreements
-from prodsc.report.clusters import cluster_cards, mean_subspace_angles, unusual_columns
+from prodsc.report.clusters import cluster_cards, mean_subspace_angles
 from prodsc.report.movement import bands
 
 

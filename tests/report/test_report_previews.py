@@ -148,7 +148,7 @@ def test_the_map_s_data_come_back_as_they_were():
     rows = np.array([3, 5, 8])
     previews = RowPreviews(
         ids=[f"id {i}" for i in range(10)],
-        texts=["x" * 999] * 10,
+        texts=["x" * 9999] * 10,
         columns={"c": np.arange(10.0), "w": np.array(["ä"] * 10)},
     )
     labels, second = np.array([0, 2, 2]), np.array([1, 0, 1])
@@ -162,8 +162,8 @@ def test_the_map_s_data_come_back_as_they_were():
     assert unpacked(data["confidence"]).tolist() == [255, 128, 0]
     assert unpacked(data["rows"]).tolist() == [3, 5, 8]
     assert data["ids"] == ["id 3", "id 5", "id 8"]
-    assert data["texts"][0] == short("x" * 999)
-    assert len(data["texts"][0]) == 240
+    assert data["texts"][0] == short("x" * 9999, 1000)
+    assert len(data["texts"][0]) == 1000
     assert unpacked(data["columns"][0]["numbers"]).tolist() == [3, 5, 8]
     assert data["columns"][1]["words"] == ["ä"] * 3
     assert unpacked(data["centres"]).reshape(3, 2)[1].tolist() == [-1, -1]  # a cluster without rows

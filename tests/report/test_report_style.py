@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from prodsc.report.style import COLOURS, cluster_colour, cluster_marker, style
+from prodsc.report.style import COLOURS, COLOURS_ON_DARK, cluster_colour, cluster_marker, style
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, for linear RGB.
 SIGHT = {
@@ -83,3 +83,12 @@ def test_imports_stay_light_and_pyplot_stays_out():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_cluster_has_the_same_hue_in_light_and_dark():
+    hues = [
+        np.arctan2(lab[:, 2], lab[:, 1])
+        for lab in (_reference_lab(c, SIGHT["normal"]) for c in (COLOURS, COLOURS_ON_DARK))
+    ]
+    turned = np.abs((hues[0] - hues[1] + np.pi) % (2 * np.pi) - np.pi)
+    assert np.degrees(turned).max() < 13

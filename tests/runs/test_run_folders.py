@@ -207,7 +207,7 @@ def test_a_finished_fit_is_kept_whatever_the_page_needs(tmp_path, make):
 def test_sigterm_while_the_page_is_made_keeps_the_labels(data, tmp_path, monkeypatch):
     whole = run(request_of(data, tmp_path / "whole"))
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_report", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        patch.setattr(module, "write_report", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
         with pytest.raises(Interrupted, match=r"while report\.html was made; labels\.csv and the model are kept; cont"):
             run(request_of(data, tmp_path / "run"))
     assert PRODSC.load(tmp_path / "run").labels_.shape == (60,)

@@ -338,7 +338,7 @@ def test_csv_header_is_detected(text, columns, n, tmp_path):
 def test_csv_without_header_may_have_text_labels(tmp_path):
     path = tmp_path / "iris.csv"
     path.write_text("5.1,3.5,setosa\n4.9,3.0,setosa\n6.2,2.9,virginica\n")
-    refused(path, r"columns that are not numbers: f2 \(string\)", "pass labels='f2'")
+    refused(path, r"columns that are not numbers: f2 \(string\)", "--drop .no features., --text, --id, or --labels")
     found = read(path, labels="f2")
     np.testing.assert_array_equal(found.X, [[5.1, 3.5], [4.9, 3.0], [6.2, 2.9]])
     np.testing.assert_array_equal(found.y, [0, 0, 1])
@@ -819,7 +819,7 @@ def test_tables_that_cannot_be_X(suffix, tmp_path):
             table.to_csv(path, index=False, sep="," if suffix == ".csv" else "\t")
         return path
 
-    text = r"columns that are not numbers: name \((large_)?string\), day \(.*\); drop them .*labels='name'"
+    text = r"columns that are not numbers: name \((large_)?string\), day \(.*\); say what they are: .*drop=\['name'\]"
     refused(write(frame(name=["a"] * 12, day=pd.to_datetime(["2024-01-02"] * 12))), text)
     refused(write(frame(X[:0])), r"has 0 rows \(shape \(0, 5\)\)")
     refused(write(pd.DataFrame({"label": [1, 2]})), r"has 0 columns \(shape \(2, 0\)\)")

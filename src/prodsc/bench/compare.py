@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from prodsc.bench.data import open_trial_data, results_folder
-from prodsc.bench.label_free import BY_LABELS, BY_NEIGHBOURS, LabelFreeScorer, tuning_score
+from prodsc.bench.label_free import BY_LABELS, BY_NEIGHBOURS, tuning_score
 from prodsc.bench.summary import MethodSummary, summarise, to_csv, to_markdown
 from prodsc.bench.trials import Limits, Outcome, Trial, TrialCallback, ignore, run_trials
 from prodsc.core import metrics
 from prodsc.errors import InputError, ParameterError
+from prodsc.estimators.scoring import LabelFreeScorer
 from prodsc.registry import departures_of
 from prodsc.registry import method as method_class
 from prodsc.sources.source import RowsInput

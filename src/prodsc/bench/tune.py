@@ -13,12 +13,13 @@ import numpy as np
 
 from prodsc._version import __version__
 from prodsc.bench.data import TrialData, content_digest, open_trial_data, results_folder
-from prodsc.bench.label_free import BY_LABELS, BY_NEIGHBOURS, LabelFreeScorer, tuning_score
+from prodsc.bench.label_free import BY_LABELS, BY_NEIGHBOURS, tuning_score
 from prodsc.bench.summary import to_csv, to_markdown
 from prodsc.bench.trials import Limits, Outcome, Status, Trial, ignore, read_outcome, run_trials
 from prodsc.core.theory import gamma_safe
 from prodsc.errors import InputError, ParameterError, TrainingError, require
 from prodsc.estimators.parameters import PARAMETER_BY_NAME, check_parameters
+from prodsc.estimators.scoring import LabelFreeScorer
 from prodsc.pro_dsc.config import resolve_config
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.random import sorted_subset

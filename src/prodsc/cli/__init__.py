@@ -38,6 +38,14 @@ COMMANDS = {
 }  # the first sentence of each command's help; its module has its name
 
 
+COMMAND_GROUPS = {
+    "Cluster and label": ("fit", "predict", "k", "extract"),
+    "Look and take along": ("report", "export", "figure", "diagnose"),
+    "Compare and search": ("compare", "tune", "recipes", "reproduce"),
+    "Data and machines": ("data", "launch"),
+}
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called; its help is made from `COMMANDS`."""
 
@@ -55,18 +63,10 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
-        width = formatter.width - 6 - max(map(len, COMMANDS))
-        lines = [(name, _shortened(sentence, width)) for name, sentence in COMMANDS.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(lines)
-
-
-def _shortened(sentence: str, width: int) -> str:
-    """As many words as fit."""
-    if len(sentence) <= width:
-        return sentence
-    return sentence[: width - 2].rsplit(" ", 1)[0] + "..."
+        """Write the list of commands without importing them, by what they are for."""
+        for heading, names in COMMAND_GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

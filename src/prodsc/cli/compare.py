@@ -11,8 +11,10 @@ from prodsc import files
 from prodsc.bench.compare import GRIDS, ComparisonTable, grid_of
 from prodsc.bench.compare import compare as run_comparison
 from prodsc.bench.trials import Limits, Outcome, Trial
+from prodsc.cli.choices import choice_options
 from prodsc.cli.options import ParameterValue
 from prodsc.cli.output import echo
+from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import open_source
 
 DEFAULT = "k-means,spectral,pro-dsc"
@@ -34,7 +36,9 @@ DEFAULT = "k-means,spectral,pro-dsc"
 @click.option("--tune", is_flag=True, help="Search the paper's grids by a score that needs no labels.")
 @click.option("--tune-with-true-labels", is_flag=True, help="Search them by ACC: an upper limit, not a result.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [compared/FILE].")
+@choice_options
 def compare(
+    choice: ColumnChoice,
     file: str,
     methods: str,
     seeds: int,
@@ -56,7 +60,7 @@ def compare(
     from prodsc.registry import METHODS
 
     names = list(METHODS) if methods == "all" else [word.strip() for word in methods.split(",") if word.strip()]
-    data = None if labels is None else open_source(file, labels=labels)
+    data = open_source(file, labels=labels, choice=choice) if labels is not None or choice else None
     folder = out or Path("compared") / Path(file).stem
     tuning = tune or tune_with_true_labels
     total = len(names) * seeds + (sum(len(grid_of(name)) for name in names if name in METHODS) if tuning else 0)

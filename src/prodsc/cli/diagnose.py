@@ -6,8 +6,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from prodsc.cli.choices import choice_for_run, choice_options
 from prodsc.pro_dsc.diagnosis import diagnose as measure
 from prodsc.registry import load
+from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import open_source
 
 VERDICT_COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
@@ -16,12 +18,14 @@ VERDICT_COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("file", metavar="FILE|NAME")
-def diagnose(run: Path, file: str) -> None:
+@choice_options
+def diagnose(choice: ColumnChoice, run: Path, file: str) -> None:
     """Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE.
 
     FILE may be the name of a data set (`prodsc data list`).
     """
-    diagnosis = measure(load(run), open_source(file))
+    chosen, exclude = choice_for_run(choice, run)
+    diagnosis = measure(load(run), open_source(file, exclude=exclude, choice=chosen))
     console = Console()
     table = Table("number", "value", "expected", "meaning", box=None, pad_edge=False)
     for finding in diagnosis.findings:

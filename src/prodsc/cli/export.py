@@ -10,6 +10,7 @@ from prodsc import export as exports
 from prodsc.cli.output import echo
 from prodsc.export import cards, onnx_file, tables
 from prodsc.export.images import check_folder
+from prodsc.export.tables import map_places
 from prodsc.export.targets import check_target
 from prodsc.registry import load
 from prodsc.runs.past_run import open_run
@@ -22,6 +23,7 @@ PATH = click.Path(path_type=Path)
 @click.argument("run", type=PATH)
 @click.option("--table", type=PATH, metavar="FILE", help="The input with cluster and confidence: .csv, .tsv, .parquet.")
 @click.option("--no-features", is_flag=True, help="Leave the features of an array (.npy, .npz, ...) out of --table.")
+@click.option("--map", "coordinates", is_flag=True, help="Add the place of each row on the map to --table: x and y.")
 @click.option("--folders", type=PATH, metavar="DIR", help="One folder of images per cluster.")
 @click.option("--images", metavar="DIR|FILE|NAME", help="The images of the rows, when the input is not the images.")
 @click.option("--copy", is_flag=True, help="Copy images; otherwise they are linked to.")
@@ -35,6 +37,7 @@ def export(
     run: Path,
     table: Path | None,
     no_features: bool,
+    coordinates: bool,
     folders: Path | None,
     images: str | None,
     copy: bool,
@@ -52,6 +55,8 @@ def export(
         )
     if folders is None and (images is not None or copy):
         raise click.UsageError("--images and --copy go with --folders DIR.")
+    if table is None and coordinates:
+        raise click.UsageError("--map goes with --table FILE.")
     # All targets are checked before the first is written.
     if onnx is not None:
         check_target(onnx, onnx_file.ONNX_SUFFIXES, force)
@@ -72,7 +77,9 @@ def export(
     if table is not None:
         past.data  # noqa: B018 - these rows, and no others, have these labels
         source = str(past.request.file)
-        exports.table(table, source, past.labels, past.confidence, features=not no_features, force=force)
+        more: Any = {"rows": past.data.kept, "names": past.names, "features": not no_features, "force": force}
+        places = map_places(past.model, past.data.X) if coordinates else None
+        exports.table(table, source, past.labels, past.confidence, places=places, **more)
         echo(f"{len(past.labels):,} rows with their cluster: {table}")
     if folders is not None:
         shown = str(past.request.file) if images is None else images
@@ -83,7 +90,9 @@ def export(
         exports.card(card, model, rows.X, rows.y, licence=licence, folder=run, about=past.result, force=force)
         echo(f"model card: {card} ({RESULT} and the model stay in {run})")
     if atlas is not None:
-        adapters.embedding_atlas(atlas, past.model, past.data, table=str(past.request.file), force=force)
+        adapters.embedding_atlas(
+            atlas, past.model, past.data, table=str(past.request.file), names=past.names, force=force
+        )
         echo(f"map: {atlas}; open it with: embedding-atlas {atlas} --x x --y y --neighbors neighbors")
     if onnx is not None:
         _write_onnx(onnx, past.model, force)

@@ -10,6 +10,7 @@ from prodsc.cli.output import echo
 from prodsc.cli.progress import progress_bar
 from prodsc.extract import SHORT_NAMES, Features
 from prodsc.extract import extract as extract_features
+from prodsc.system import keep_freed_memory
 
 
 @click.command()
@@ -19,7 +20,9 @@ from prodsc.extract import extract as extract_features
 @click.option(
     "--checkpoint", type=click.Path(path_type=Path), help="Weights: .safetensors, or a torch file of tensors only."
 )
-@click.option("--column", metavar="NAME", help="The column of texts in a .csv or .parquet.")
+@click.option("--text", "column", metavar="A,B,...", help="The columns of texts in a .csv or .parquet.")
+@click.option("--column", "column", hidden=True)
+@click.option("--id", metavar="NAME", help="The column with the name of each text in a .csv or .parquet.")
 @click.option("--labels-from-folders", is_flag=True, help="Keep the name of each image's sub-folder as its label.")
 @click.option("--skip-bad", is_flag=True, help="Leave out items that cannot be read, instead of failing.")
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True)
@@ -33,9 +36,11 @@ def extract(source: str, encoder: str, out: Path, quiet: bool, **options: Any) -
     """Encode IMAGES or TEXTS with a pre-trained encoder, one row of features each.
 
     IMAGES: a folder (searched to the bottom), a .npy or .npz of uint8 images, or the name of a data set. TEXTS: a
-    .txt with one per line, or a --column of a .csv or .parquet. LIBRARY:MODEL is open_clip:ARCHITECTURE/PRETRAINED,
-    timm:NAME or transformers:NAME_OR_FOLDER. After Ctrl-C or a crash, the same command continues.
+    .txt with one per line, or the columns --text of a .csv or .parquet. LIBRARY:MODEL is
+    open_clip:ARCHITECTURE/PRETRAINED, timm:NAME or transformers:NAME_OR_FOLDER. After Ctrl-C or a crash, the same
+    command continues.
     """
+    keep_freed_memory()
     with progress_bar("encode", quiet) as progress:
         features = extract_features(source, encoder, out, progress=progress, **options)
     if ranks.first():

@@ -1,5 +1,6 @@
 """prodsc fit FILE -k 10 --out run/: labels, a model, the numbers and a page to look at."""
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import click
 
 from prodsc import ranks
+from prodsc.cli.choices import CHOICE_OPTIONS, choice_options
+from prodsc.cli.grouped import GroupedCommand
 from prodsc.cli.options import given_parameters, parameter_options
 from prodsc.cli.output import echo
 from prodsc.cli.progress import shown
@@ -15,13 +18,22 @@ from prodsc.errors import ParameterError
 from prodsc.progress import ProgressDisplay
 from prodsc.runs.recipes import load_recipe
 from prodsc.runs.run import FitRequest, run
+from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import canonical_name
 from prodsc.training.progress import ProgressCallback
 
+FIT_GROUPS = {
+    "What to find": ("n_clusters", "recipe_name", "known_labels", "must_link", "cannot_link"),
+    "Input": (*(f"choice_{name}" for name in CHOICE_OPTIONS), "labels", "scaling"),
+    "Output": ("out", "overwrite", "resume", "report", "as_json", "quiet"),
+    "Speed": ("quick", "device", "epochs", "batch_size", "max_landmarks", "precision", "random_state"),
+}
 
-@click.command()
+
+@click.command(cls=GroupedCommand, groups=FIT_GROUPS, others="Network, loss and labels (the paper's symbols)")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results; must not exist.")
+@choice_options
 @click.option("--labels", help="Known labels, only to score: an array or column of FILE, or another file.")
 @click.option("--known-labels", help="Labels of a few rows, to learn from (-1: not known): as for --labels.")
 @click.option("--must-link", metavar="FILE", help="Pairs of rows of one cluster: two row numbers in each line.")
@@ -29,9 +41,13 @@ from prodsc.training.progress import ProgressCallback
 @click.option("--recipe", "recipe_name", metavar="NAME|FILE", help="Published parameters; see `prodsc recipes`.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with an interrupted run in this folder.")
 @click.option("--overwrite", is_flag=True, help="Replace the results in an existing --out.")
+@click.option("--report/--no-report", default=True, help="Make report.html, or not; `prodsc report` makes it later.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--quick", is_flag=True, help="A first look in seconds: few training steps, and a page without theory.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @parameter_options
 def fit(
+    choice: ColumnChoice,
     file: Path | None,
     out: Path | None,
     labels: str | None,
@@ -41,6 +57,9 @@ def fit(
     recipe_name: str | None,
     resume: Path | None,
     overwrite: bool,
+    report: bool,
+    as_json: bool,
+    quick: bool,
     quiet: bool,
     **given: Any,
 ) -> None:
@@ -52,7 +71,8 @@ def fit(
     """
     chosen = given_parameters(given)
     if resume is not None:
-        extra = [*chosen, *(name for name, value in (("FILE", file), ("out", out), ("recipe", recipe_name)) if value)]
+        others = {"FILE": file, "out": out, "recipe": recipe_name, **choice.to_json()}
+        extra = [*chosen, *(name for name, value in others.items() if value)]
         if extra:
             raise click.UsageError(f"--resume goes on with the run as it was; leave out {', '.join(extra)}.")
         request = FitRequest.read(resume)
@@ -63,19 +83,23 @@ def fit(
         recipe = load_recipe(recipe_name).parameters if recipe_name else {}
         parameters = recipe | chosen  # later layers win
         if "n_clusters" not in parameters:
-            raise click.UsageError("fit needs the number of clusters: -k NUMBER (or a --recipe that has one).")
+            raise click.UsageError(
+                "fit needs the number of clusters: -k NUMBER, or -k auto to estimate it (or a --recipe that has one)."
+            )
         if parameters["n_clusters"] == 1:
             raise ParameterError("n_clusters=1 puts every row in one cluster. Ask for at least 2.")
         command = shlex.join(["prodsc", *sys.argv[1:]])
         source = Path(canonical_name(str(file)))
         known: dict[str, Any] = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
-        request = FitRequest(source, out, labels, parameters, recipe_name, command, **known)
+        request = FitRequest(source, out, labels, parameters, recipe_name, command, choice=choice, quick=quick, **known)
         if ranks.first():
             request.prepare(overwrite)
-    if request.parameters["n_clusters"] == "auto" and not quiet and ranks.first():
-        echo("estimating the number of clusters first", err=True)
+    if shown(quiet):
+        first = "; the number of clusters is estimated first" if request.parameters["n_clusters"] == "auto" else ""
+        echo(f"reading {request.file}{first}", err=True)
     with ProgressDisplay(shown(quiet)) as display:
         callbacks = [ProgressCallback(display)] if display.enabled else []
-        result = run(request, callbacks, display.function("convert"), resume=resume is not None)
+        more: Any = {"resume": resume is not None, "report": report, "page_progress": display.function("page")}
+        result = run(request, callbacks, display.function("convert"), **more)
     if result is not None:
-        echo(result.summary())
+        echo(json.dumps(result.to_json()) if as_json else result.summary())

@@ -6,10 +6,12 @@ import click
 
 from prodsc import files
 from prodsc.bench.summary import to_csv
+from prodsc.cli.choices import choice_options
 from prodsc.cli.output import echo
 from prodsc.cli.progress import progress_bar
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.pro_dsc.number import estimate_k
+from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import open_source
 
 COLUMN_HEADS = ("k", "score", "agreement", "score of one cloud")
@@ -24,16 +26,25 @@ COLUMN_HEADS = ("k", "score", "agreement", "score of one cloud")
 @click.option(
     "--scaling", type=click.Choice(PARAMETER_BY_NAME["scaling"].choices), default="unit", help="Of the rows [unit]."
 )
+@choice_options
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for k.csv and k.png.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def k(file: str, at_least: int, at_most: int | None, scaling: str, out: Path | None, quiet: bool) -> None:
+def k(
+    choice: ColumnChoice,
+    file: str,
+    at_least: int,
+    at_most: int | None,
+    scaling: str,
+    out: Path | None,
+    quiet: bool,
+) -> None:
     """Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.
 
     Prints the best numbers with their score: bits on which two random subsets of the rows agree, minus three times the
     bits on which they disagree. The result may be that there is no clear number. `prodsc fit FILE -k auto` does the
     same and fits with a clear result.
     """
-    X = open_source(file).X
+    X = open_source(file, choice=choice)
     with progress_bar("estimate", quiet) as progress:
         curve = estimate_k(
             X, at_least=at_least, at_most=at_most, scaling=scaling, watch=progress or (lambda done, total: None)

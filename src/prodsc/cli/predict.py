@@ -8,12 +8,15 @@ import click
 import numpy as np
 
 from prodsc import files, ranks
+from prodsc.cli.choices import choice_for_run, choice_options
 from prodsc.cli.output import echo
 from prodsc.cli.progress import progress_bar
 from prodsc.core.metrics import scores
 from prodsc.errors import OutputError
 from prodsc.registry import load
-from prodsc.runs.run import label_lines, write_labels
+from prodsc.runs.past_run import names_of_run
+from prodsc.runs.run import RowNames, label_lines, write_labels
+from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import open_source
 
 
@@ -21,12 +24,14 @@ from prodsc.sources.door import open_source
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("file", metavar="FILE|NAME")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write here instead of to the screen.")
+@choice_options
 @click.option("--labels", help="Known labels, to score with: an array or column of FILE, or another file.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
-def predict(run: Path, file: str, out: Path | None, labels: str | None, overwrite: bool) -> None:
+def predict(choice: ColumnChoice, run: Path, file: str, out: Path | None, labels: str | None, overwrite: bool) -> None:
     """Label the rows of FILE with the model in RUN: row, label, confidence, outlier score.
 
-    FILE may be the name of a data set (`prodsc data list`). Columns that have names are matched by name.
+    FILE may be the name of a data set (`prodsc data list`). Columns that have names are matched by name. Columns of
+    ids, texts and labels, dropped columns and missing values are treated as they were by `prodsc fit`.
     """
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another -o, or give --overwrite.")
@@ -34,16 +39,18 @@ def predict(run: Path, file: str, out: Path | None, labels: str | None, overwrit
         raise OutputError(f"{out} is an input of this command and is never replaced. Choose another -o.")
     model = load(run)
     with progress_bar("convert") as progress:
-        data = open_source(file, labels=labels, progress=progress)
+        chosen, exclude = choice_for_run(choice, run)
+        data = open_source(file, labels=labels, exclude=exclude, choice=chosen, progress=progress)
+    names = RowNames(data.ids, data.kept, names_of_run(run, model))
     predicted = np.empty(len(data.X) if data.y is not None else 0, np.int64)
     parts = _collected(model.labelled(data), predicted)
     if not ranks.first():
         for _ in parts:  # all ranks label, the first one writes
             pass
     elif out is None:
-        sys.stdout.writelines(label_lines(parts))
+        sys.stdout.writelines(label_lines(parts, names))
     else:
-        write_labels(out, parts)
+        write_labels(out, parts, names)
         echo(f"{len(data.X)} rows labelled: {out}", err=True)
     if data.y is not None and ranks.first():
         echo("  ".join(f"{name} {value:.4f}" for name, value in scores(data.y, predicted).items()), err=True)

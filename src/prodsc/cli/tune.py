@@ -10,9 +10,11 @@ from prodsc import files
 from prodsc.bench.trials import Limits, Trial
 from prodsc.bench.tune import ScoredTrial
 from prodsc.bench.tune import tune as search
+from prodsc.cli.choices import choice_options
 from prodsc.cli.compare import method_parameters
 from prodsc.cli.output import echo
 from prodsc.errors import Interrupted
+from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import open_source
 
 
@@ -28,7 +30,9 @@ from prodsc.sources.door import open_source
 @click.option("--labels", help="Known labels, only to show ACC: an array or column of FILE, or another file.")
 @click.option("--tune-with-true-labels", is_flag=True, help="Search by ACC: an upper limit, not a result.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [tuned/FILE].")
+@choice_options
 def tune(
+    choice: ColumnChoice,
     file: str,
     n_clusters: int,
     trials: int,
@@ -48,7 +52,7 @@ def tune(
     """
     from prodsc.bench.tune_page import write_tune_page
 
-    data = None if labels is None else open_source(file, labels=labels)
+    data = open_source(file, labels=labels, choice=choice) if labels is not None or choice else None
     folder = out or Path("tuned") / Path(file).stem
 
     def show(number: int, trial: Trial, scored: ScoredTrial | None) -> None:

@@ -6,13 +6,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -21,6 +20,7 @@ from prodsc.errors import InputError, ParameterError
 from prodsc.estimators import model_file
 from prodsc.estimators.capabilities import Capability, can, method_of, require_capability
 from prodsc.estimators.fit_tasks import FitTasks
+from prodsc.estimators.naming import DescribedClusters
 from prodsc.estimators.parameters import (
     as_options,
     check_parameters,
@@ -32,16 +32,17 @@ from prodsc.estimators.parameters import (
 )
 from prodsc.estimators.sklearn_types import BaseEstimator, CallbackSupportMixin, ClusterMixin, with_callbacks
 from prodsc.sources.checks import Summary, check_values
-from prodsc.sources.door import open_source
-from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale
+from prodsc.sources.limits import check_memory
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale, opened_unless_plain
 from prodsc.sources.source import RowsInput, Source
+from prodsc.sources.sparse_rows import SparseRows
 from prodsc.system import usable_device
 from prodsc.training import Callback
 
 ROWS_AT_ONCE = 2**16  # rows labelled together, on each rank
 
 
-class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstimator):
     """Base of all methods.
 
     A method gives `__init__` (which only assigns), `_fit` (which sets `labels_` and what else it learns) and, to be
@@ -72,13 +73,13 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             document_parameters(cls)
 
     @classmethod
-    def from_flat(cls, n_clusters: int | str = 8, **parameters: Any) -> Self:
+    def from_flat(cls, n_clusters: int | str | None = None, **parameters: Any) -> Self:
         """An estimator from parameters by their flat names, as recipes, saved models and the command line have them.
 
         Parameters
         ----------
-        n_clusters : int or 'auto'
-            Number of clusters.
+        n_clusters : int, 'auto' or None
+            Number of clusters; None for the default of the method.
         **parameters
             Any parameter of the method, including the fields of its option objects (`beta=200`).
 
@@ -87,7 +88,8 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         Clusterer
             The estimator, not fitted.
         """
-        return cls(**unflatten(cls, {"n_clusters": n_clusters, **current_names(parameters, cls.__name__)}))
+        given = {} if n_clusters is None else {"n_clusters": n_clusters}
+        return cls(**unflatten(cls, {**given, **current_names(parameters, cls.__name__)}))
 
     def flat_params(self) -> dict[str, Any]:
         """All parameters by their flat names: the fields of option objects stand beside the others."""
@@ -132,6 +134,11 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             options = as_options(self.option_groups[group], getattr(self, group), group)
             setattr(self, group, as_options(type(options), {**vars(options), field_name: value}, group))
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     # ---- fit -----------------------------------------------------------------------------------------------------
 
@@ -180,6 +187,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         attempt.n_clusters_ = attempt._choose_n_clusters(rows)
         heard = callbacks if tasks is None else [*callbacks, tasks]
         attempt._fit(rows, heard, None if checkpoint is None else Path(checkpoint), **constraints)
+        attempt._describe(rows, attempt._column_names())
         self.__dict__ = attempt.__dict__
         if tasks is not None:
             tasks.end()
@@ -338,10 +346,13 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     def _check_rows(self, X: RowsInput, learn: bool, strict: bool = False) -> Any:
         """X as an array of finite numbers of the right shape; `learn` also takes over its columns and scale."""
-        X = open_source(X) if isinstance(X, (str, PathLike)) else X
+        X = opened_unless_plain(X)
         is_frame = hasattr(X, "columns") and not isinstance(X, Source)
         array = as_array(X, columns=None if learn or is_frame else self._column_names())
         check_shape(array, self._takes_images(array))
+        if isinstance(array, SparseRows) and not can(self, Capability.RANKS):  # it takes all rows at once
+            check_memory(4 * int(np.prod(array.shape, dtype=object)), "X is sparse; as the dense float32 rows that "
+                         f"{type(self).__name__} needs, it")  # fmt: skip
         self._check_columns(X, array, learn, is_frame)
         least = 2 if isinstance(self.n_clusters, str) else max(2, self.n_clusters)
         if learn and len(array) < least:
@@ -349,7 +360,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 f"X has {len(array)} rows (n_samples={len(array)}), fewer than n_clusters={self.n_clusters} or fewer "
                 "than 2. Lower n_clusters or give more rows."
             )
-        summary = check_values(array, columns=learn)
+        summary = check_values(array, columns=learn, names=column_names(X))
         if summary.n_zero and array.ndim == 2 and self.scaling == "unit":
             self._report_zero_rows(summary, strict)
         if learn:

@@ -57,6 +57,8 @@ def save(model: "Clusterer", folder: Path) -> None:
         "image_shape": model.image_shape_,
         "n_constant_features": model.n_constant_features_,
         "seed": model.seed_,
+        "cluster_names": list(model.cluster_names_),
+        "exemplars": [rows.tolist() for rows in model.exemplars_],
         **facts,
     }
     with manifest.replaced(folder) as path_of:
@@ -121,6 +123,9 @@ def _restored(model: Model, tensors: dict[str, Tensor], about: dict[str, Any]) -
     model.seed_ = about["seed"]
     model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
     model.labels_ = tensors["labels"].numpy()
+    unnamed = [f"cluster {cluster}" for cluster in range(model.n_clusters_)]
+    model.cluster_names_ = list(map(str, about.get("cluster_names", unnamed)))  # not in older files
+    model.exemplars_ = [np.array(rows, dtype=np.intp) for rows in about.get("exemplars", [[]] * model.n_clusters_)]
     model.device_ = _device_here(model)
     model._restore(tensors, about)
     return model

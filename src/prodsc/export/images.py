@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from prodsc import files
 from prodsc.errors import InputError, OutputError
-from prodsc.export.targets import check_labels, without_formula
+from prodsc.export.targets import check_labels
 from prodsc.extract.inputs import image_names, printable
 from prodsc.sources.door import open_source
+from prodsc.spreadsheet import without_formula
 
 INDEX = "index.csv"  # lists the files of an export; only a folder that holds these alone is ever replaced
 COLUMNS = ["file", "row", "id", "cluster"]  # of the index; a column `confidence` may follow

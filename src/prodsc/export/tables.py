@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,12 +14,14 @@ from numpy.typing import ArrayLike
 
 from prodsc import files
 from prodsc.errors import InputError, reason_of
-from prodsc.export.targets import check_labels, check_target, without_formula
+from prodsc.export.targets import check_labels, check_target
 from prodsc.sources.arrow import pa
 from prodsc.sources.csv_format import csv_format
 from prodsc.sources.door import open_source
+from prodsc.sources.frames import arrow_table, is_table
 from prodsc.sources.readers import read_vectors
 from prodsc.sources.tables import BATCH_ROWS
+from prodsc.spreadsheet import without_formula
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 DELIMITED_SUFFIXES = (".csv", ".tsv")
@@ -31,6 +33,9 @@ def table(
     labels: ArrayLike,
     confidence: ArrayLike | None = None,
     *,
+    names: Sequence[str] | None = None,
+    places: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
     features: bool = True,
     force: bool = False,
 ) -> Path:
@@ -51,6 +56,13 @@ def table(
         The cluster of each row.
     confidence : array of shape (n,), optional
         Confidence of each label.
+    names : sequence of str, optional
+        The name of each cluster; written as the column `cluster_name`.
+    places : array of shape (n, 2), optional
+        The place of each row on the map; written as the columns `x` and `y`.
+    rows : array of shape (n,), optional
+        The number of each labelled row in the source, ascending, if rows with missing values were left out. Those
+        have no cluster in the file.
     features : bool, default=True
         Write the features of an array.
     force : bool, default=False
@@ -69,24 +81,73 @@ def table(
         If there is not one label for each row.
     """
     path = check_target(path, TABLE_SUFFIXES, force, [source])
-    clusters, confidences = check_labels(labels, confidence)
+    new = _new_columns(*check_labels(labels, confidence), names, places)
+    numbers = None if rows is None else np.asarray(rows, dtype=np.int64)
+    n_labelled = len(next(iter(new.values())))
     as_text = path.suffix.lower() in DELIMITED_SUFFIXES
     done = 0
     with files.atomic(path) as part:
         with _Writer(part, path.suffix.lower()) as writer:
             for chunk, keep in _chunks(source, features, as_text):
-                rows = slice(done, done + len(chunk))
+                positions = _positions(done, done + len(chunk), numbers)
                 done += len(chunk)
-                if done > len(clusters):
+                if numbers is None and done > n_labelled:
                     break
-                writer.write(_joined(chunk, keep, clusters[rows], None if confidences is None else confidences[rows]))
-        if done != len(clusters):
-            more = "more than " if done > len(clusters) else ""
-            held = f"{more}{len(clusters) if more else done}"
+                writer.write(_joined(chunk, keep, {name: values.take(positions) for name, values in new.items()}))
+        if done != n_labelled if numbers is None else done <= numbers[-1]:
+            more = "more than " if done > n_labelled else ""
+            held = f"{more}{n_labelled if more else done}"
             raise InputError(
-                f"{_name(source)} has {held} rows for {len(clusters)} labels; give the rows that were fitted."
+                f"{_name(source)} has {held} rows for {n_labelled} labels; give the rows that were fitted."
             )
     return path
+
+
+def _new_columns(
+    clusters: np.ndarray, confidences: np.ndarray | None, names: Sequence[str] | None, places: ArrayLike | None
+) -> dict[str, pa.Array]:
+    """What is known about the labelled rows, by the name of the column."""
+    new = {"cluster": pa.array(clusters)}
+    if names is not None:
+        if len(names) <= clusters.max():
+            raise InputError(f"names has {len(names)} names for {clusters.max() + 1} clusters; give one for each.")
+        new["cluster_name"] = pa.array([str(name) for name in names]).take(pa.array(clusters))
+    if confidences is not None:
+        new["confidence"] = pa.array(confidences)
+    if places is not None:
+        plane = np.asarray(places, dtype=np.float32)
+        new |= {"x": pa.array(plane[:, 0]), "y": pa.array(plane[:, 1])}
+    return new
+
+
+def _positions(start: int, stop: int, rows: np.ndarray | None) -> pa.Array:
+    """Which labelled row each row of the source is; missing where it has no label."""
+    every = np.arange(start, stop)
+    if rows is None:
+        return pa.array(every)
+    found = np.minimum(np.searchsorted(rows, every), len(rows) - 1)
+    return pa.array(found, mask=rows[found] != every)
+
+
+def map_places(model: Any, X: Any) -> np.ndarray:
+    """The place of each row on the map of a page.
+
+    Parameters
+    ----------
+    model : PRODSC
+        Fitted.
+    X : array, tensor, frame, memory map or path
+        The rows of the fit.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        Within the unit square.
+    """
+    from prodsc.report.layout import lay_out  # needs matplotlib
+    from prodsc.report.map_data import unit_square
+
+    return unit_square(lay_out(model.transform(X)).places)
 
 
 def input_columns(source: Any, features: bool = True) -> pa.Table:
@@ -106,14 +167,13 @@ def input_columns(source: Any, features: bool = True) -> pa.Table:
     return pa.concat_tables([chunk for chunk, _ in _chunks(source, features, as_text=False)])
 
 
-def _joined(chunk: pa.Table, first: int, clusters: np.ndarray, confidences: np.ndarray | None) -> pa.Table:
-    """Add cluster and confidence behind the first columns, under names that the input does not use."""
-    new = {"cluster": clusters} | ({} if confidences is None else {"confidence": confidences})
+def _joined(chunk: pa.Table, first: int, new: dict[str, pa.Array]) -> pa.Table:
+    """Add new columns behind the first ones, under names that the input does not use."""
     for name, values in reversed(new.items()):
         taken, free = set(chunk.column_names), name
         while free in taken:
             free += "_"
-        chunk = chunk.add_column(first, free, pa.array(values))
+        chunk = chunk.add_column(first, free, values)
     return chunk
 
 
@@ -127,10 +187,10 @@ Chunks: TypeAlias = "Iterator[tuple[pa.Table, int]]"  # with the number of colum
 
 
 def _chunks(source: Any, features: bool, as_text: bool) -> Chunks:
-    if hasattr(source, "to_arrow"):  # polars
-        return _whole(source.to_arrow())
-    if hasattr(source, "columns"):  # pandas
+    if hasattr(source, "iloc") and hasattr(source, "columns"):  # pandas, whose index is kept
         return _whole(pa.Table.from_pandas(source))
+    if is_table(source):
+        return _whole(arrow_table(source))
     if not isinstance(source, (str, Path)):
         return _of_arrays({}, np.asarray(source), features, as_text)
     path = Path(source).expanduser()

@@ -47,6 +47,10 @@ class Features:
         Names of items that could not be read, and the reasons.
     files : list of Path
         The files that were written, the features first.
+    texts : list of str or None
+        The texts, if they were texts.
+    folder : Path or None
+        The folder of the images, if they were in one.
     """
 
     X: np.ndarray
@@ -55,6 +59,8 @@ class Features:
     classes: list[str] | None = None
     skipped: dict[str, str] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
+    texts: list[str] | None = None
+    folder: Path | None = None
 
 
 def extract(
@@ -64,6 +70,7 @@ def extract(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     column: str | None = None,
+    id: str | None = None,
     labels_from_folders: bool = False,
     skip_bad: bool = False,
     dtype: Dtype = "float32",
@@ -90,7 +97,9 @@ def extract(
     checkpoint : path or None
         Weights to use instead of those of the library.
     column : str or None
-        The column of texts in a .csv or .parquet file.
+        The column of texts in a .csv or .parquet file, or several separated by commas.
+    id : str or None
+        The column of such a file with the name of each text.
     labels_from_folders : bool
         Whether the sub-folder of an image is its label.
     skip_bad : bool
@@ -128,7 +137,11 @@ def extract(
     if isinstance(encoder, str):
         find_loader(encoder)  # find a misspelt name before a large folder is searched
     target = None if out is None else _checked_out(Path(out).expanduser(), overwrite, [source, checkpoint])
-    items = open_items(source, column=column, labels_from_folders=labels_from_folders)
+    items = open_items(source, column=column, labels_from_folders=labels_from_folders, id=id)
+    if not skip_bad:
+        check_items(items)
+    if progress is not None:
+        progress(0, len(items))  # the time left is known from the first batch on
 
     def batches(start: int) -> Iterator[Batch]:
         model = encoder
@@ -145,6 +158,25 @@ def extract(
         "dtype": dtype,
     }
     return _into_file(target, items, about, batches, progress, restart)
+
+
+def check_items(items: Items, most: int = 5) -> None:
+    """Raise an InputError if items cannot be read, before an encoder is loaded and the first batch is encoded.
+
+    Parameters
+    ----------
+    items : Items
+        Of images the headers are read; a damaged body is found when the image is encoded.
+    most : int
+        Items that the message names.
+    """
+    bad = [reason for i in range(len(items)) if (reason := items.problem(i))]
+    if bad:
+        more = f" and {len(bad) - most} more" if len(bad) > most else ""
+        raise InputError(
+            f"{len(bad)} of {len(items):,} {items.kind} cannot be read: {' '.join(bad[:most])}{more} Repair or remove "
+            "them, or leave such items out: --skip-bad."
+        )
 
 
 def _checked_out(out: Path, overwrite: bool, inputs: list[object]) -> Path:
@@ -313,9 +345,10 @@ def _help_first_rank(out: Path, items: Items, batches: Callable[[int], Iterator[
 def _features(items: Items, X: np.ndarray, bad: dict[int, str]) -> Features:
     kept = [i for i in range(len(items)) if i not in bad]
     y = None if items.y is None else np.asarray(items.y)[kept]
-    return Features(
-        X, [items.ids[i] for i in kept], y, items.classes, {items.ids[i]: reason for i, reason in bad.items()}
-    )
+    skipped = {items.ids[i]: reason for i, reason in bad.items()}
+    texts = [str(items.load(i)) for i in kept] if items.kind == "texts" else None
+    ids = [items.ids[i] for i in kept]
+    return Features(X, ids, y, items.classes, skipped, texts=texts, folder=items.folder)
 
 
 def _nothing(bad: dict[int, str]) -> InputError:
@@ -329,6 +362,10 @@ def _write(out: Path, features: Features, part: "PartialFile") -> list[Path]:
     lines = {"skipped": [f"{name}\t{reason}" for name, reason in features.skipped.items()]} if features.skipped else {}
     if out.suffix != ".npz":
         lines["ids"] = features.ids
+    if features.texts is not None:
+        lines["texts"] = [" ".join(text.split()) for text in features.texts]
+    if features.folder is not None:
+        lines["folder"] = [str(features.folder)]
     if out.suffix == ".npy" and features.y is not None:
         lines["labels"] = [
             str(label) for label in (features.y if features.classes is None else named["classes"][features.y])

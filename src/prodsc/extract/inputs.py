@@ -19,7 +19,9 @@ import numpy as np
 from prodsc.errors import InputError, ParameterError, did_you_mean, reason_of, require
 from prodsc.sources.arrays import listed
 from prodsc.sources.arrow import pa
+from prodsc.sources.choice import joined_texts
 from prodsc.sources.contents import utf8_text
+from prodsc.sources.csv_format import csv_format
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.formats import existing
@@ -29,7 +31,8 @@ from prodsc.sources.parquet import is_text, parquet_file, read_column, text_valu
 ItemKind = Literal["images", "texts"]
 ItemSource = str | os.PathLike[str] | np.ndarray | Sequence[str]
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+HEIC_SUFFIXES = (".heic", ".heif")  # photos of telephones; they need the extra `heic`
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIC_SUFFIXES)
 TEXT_SUFFIXES = (".txt", ".csv", ".tsv", ".parquet")
 
 
@@ -50,6 +53,10 @@ class Items:
         Labels as int64 codes from 0.
     classes : list of str or None
         Names of the codes.
+    check : callable or None
+        Raises an InputError if item i is no image or text; it reads as little as it needs.
+    folder : Path or None
+        The folder of the images.
     """
 
     kind: ItemKind
@@ -58,12 +65,30 @@ class Items:
     fingerprint: str
     y: np.ndarray | None = None
     classes: list[str] | None = None
+    check: Callable[[int], Any] | None = None  # reads as little of an item as tells whether it is one
+    folder: Path | None = None  # the folder of the images
+
+    def problem(self, i: int) -> str:
+        """Why item i cannot be read; empty if it seems that it can."""
+        try:
+            if self.check is not None:
+                self.check(i)
+        except InputError as error:
+            return str(error)
+        return ""
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
-def open_items(source: ItemSource, *, column: str | None = None, labels_from_folders: bool = False) -> Items:
+def open_items(
+    source: ItemSource,
+    *,
+    column: str | None = None,
+    labels_from_folders: bool = False,
+    join_columns: bool = False,
+    id: str | None = None,
+) -> Items:
     """Open images or texts.
 
     Parameters
@@ -75,6 +100,10 @@ def open_items(source: ItemSource, *, column: str | None = None, labels_from_fol
         The column of texts in a .csv or .parquet file.
     labels_from_folders : bool
         Whether the sub-folder of an image is its label.
+    join_columns : bool
+        Whether several columns of text, without a `column` that chooses one, are one text.
+    id : str or None
+        The column of a table with the name of each text.
 
     Returns
     -------
@@ -100,7 +129,10 @@ def open_items(source: ItemSource, *, column: str | None = None, labels_from_fol
         return image_folder(path, labels_from_folders)
     if path.suffix.lower() in TEXT_SUFFIXES:
         existing(path)
-        return texts(text_column(path, column) if table else text_lines(path), str(path))
+        if not table:
+            return texts(text_lines(path), str(path))
+        values, ids = text_column(path, column, join_columns, id)
+        return texts(values, str(path), ids)
     opened = open_source(source)
     return image_array(opened.X, opened.location if opened.info is None else f"the data set {opened.name}", opened.y)
 
@@ -114,7 +146,8 @@ def image_folder(root: Path, labels: bool = False) -> Items:
     stamps = ((name, *_stamp(root / name)) for name in names)
     classes, y = _folder_labels(names, root) if labels else (None, None)
     ids = [printable(name) for name in names]
-    return Items("images", ids, lambda i: _open_image(root / names[i]), _digest(stamps), y, classes)
+    load, check = (lambda i: _open_image(root / names[i])), (lambda i: _open_image(root / names[i], whole=False))
+    return Items("images", ids, load, _digest(stamps), y, classes, check, root.resolve())
 
 
 def image_names(root: Path) -> list[str]:
@@ -158,14 +191,19 @@ def _folder_labels(names: list[str], root: Path) -> tuple[list[str], np.ndarray]
     return classes.tolist(), y.astype(np.int64)
 
 
-def _open_image(path: Path) -> Any:
+def _open_image(path: Path, whole: bool = True) -> Any:
+    """An image, turned as its camera was held; not `whole`: only its header is read."""
     Image = require("PIL.Image", extra="features", caller="prodsc extract")
     if path.exists() and not path.is_file():
         raise InputError(f"{printable(str(path))} is a pipe, socket or device, not an image; remove it.")
+    if path.suffix.lower() in HEIC_SUFFIXES:
+        require("pillow_heif", extra="heic", caller=f"reading {printable(path.name)}").register_heif_opener()
     try:
         with Image.open(path) as image:
+            if not whole:
+                return image
             image.load()
-            return image
+            return require("PIL.ImageOps", extra="features", caller="prodsc extract").exif_transpose(image)
     except Exception as error:  # damaged images raise many kinds of errors
         reason = "it is damaged or not an image" if isinstance(error, SyntaxError) else str(error) or repr(error)
         raise InputError(f"{printable(str(path))} cannot be read as an image ({reason}).") from error
@@ -199,8 +237,8 @@ def _array_image(X: np.ndarray, channels_last: bool, i: int) -> Any:
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
 
-def texts(values: list[str], where: str) -> Items:
-    """Texts of a list. The ids are the row numbers; a blank text cannot be encoded."""
+def texts(values: list[str], where: str, ids: list[str] | None = None) -> Items:
+    """Texts of a list. The ids are the row numbers, unless given; a blank text cannot be encoded."""
     if not values:
         raise InputError(f"{where} holds no texts.")
 
@@ -209,7 +247,7 @@ def texts(values: list[str], where: str) -> Items:
             raise InputError(f"row {i} of {where} is blank.")
         return values[i]
 
-    return Items("texts", [str(i) for i in range(len(values))], load, _digest(values))
+    return Items("texts", ids or [str(i) for i in range(len(values))], load, _digest(values), check=load)
 
 
 def text_lines(path: Path) -> list[str]:
@@ -218,10 +256,29 @@ def text_lines(path: Path) -> list[str]:
     return content.removesuffix("\n").split("\n") if content else []
 
 
-def text_column(path: Path, column: str | None) -> list[str]:
-    """Read one column of a table with a header: the named one, or the only column of text."""
+def text_column(
+    path: Path, column: str | None, join: bool = False, id: str | None = None
+) -> tuple[list[str], list[str] | None]:
+    """Read the texts of a table with a header, and the names of its rows.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .tsv or .parquet file.
+    column : str or None
+        The column of texts, or several separated by commas; None for the only column of text.
+    join : bool
+        Whether several columns of text, of which none is named, are one text.
+    id : str or None
+        The column with the name of each row.
+
+    Returns
+    -------
+    texts : list of str
+    ids : list of str or None
+    """
     try:
-        return _text_column(path, column)
+        return _text_column(path, column, join, id)
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
@@ -230,40 +287,49 @@ def text_column(path: Path, column: str | None) -> list[str]:
         ) from error
 
 
-def _text_column(path: Path, column: str | None) -> list[str]:
+def _text_column(path: Path, column: str | None, join: bool, id: str | None) -> tuple[list[str], list[str] | None]:
     with ExitStack() as stack:
         if path.suffix.lower() == ".parquet":
             file = stack.enter_context(parquet_file(path))
             schema = file.metadata.schema.to_arrow_schema()
-            return text_values(read_column(file, _text_name(path, schema, column), path), path, "its text")
-        table = _read_csv(path, column)
-        return text_values(table.column(_text_name(path, table.schema, column)), path, "its text")
+            read = partial(read_column, file, path=path)
+        else:
+            table = _read_csv(path, column)
+            schema, read = table.schema, table.column
+        if id is not None and id not in schema.names:
+            raise InputError(f"--id: {path} has no column '{id}'{did_you_mean(id, schema.names) or '.'}")
+        ids = None if id is None else [str(name) for name in read(id).to_pylist()]
+        textual = [field.name for field in schema if is_text(field.type) and field.name != id]
+        chosen = textual if join and column is None else _chosen_texts(path, textual, column)
+        columns = [text_values(read(name), path, "its text") for name in chosen]
+        return (columns[0] if len(columns) == 1 else joined_texts(columns)), ids
 
 
-def _text_name(path: Path, schema: pa.Schema, column: str | None) -> str:
-    """The name of the column of text: the one that was asked for, or the only one."""
-    textual = [field.name for field in schema if is_text(field.type)]
+def _chosen_texts(path: Path, textual: list[str], column: str | None) -> list[str]:
+    """The columns of text that are meant; each must be there once."""
     if column is None and len(textual) != 1:
         raise InputError(
-            f"{path} has {len(textual)} columns of text ({listed(textual) or 'none'}); say which with --column NAME."
+            f"{path} has {len(textual)} columns of text ({listed(textual) or 'none'}); say which with --text NAME."
         )
-    name = textual[0] if column is None else column
-    if textual.count(name) != 1:
-        raise InputError(
-            f"{path} has {textual.count(name) or 'no'} {'columns' if name in textual else 'column'} of text '{name}' "
-            f"(it has {listed(textual) or 'none'}){did_you_mean(name, textual) or '; name one of its columns.'}"
-        )
-    return name
+    whole = column is None or column in textual
+    names = [textual[0] if column is None else column] if whole else [word.strip() for word in str(column).split(",")]
+    for name in names:
+        if textual.count(name) != 1:
+            raise InputError(
+                f"{path} has {textual.count(name) or 'no'} {'columns' if name in textual else 'column'} of text "
+                f"'{name}' (it has {listed(textual) or 'none'}){did_you_mean(name, textual) or '; name one of them.'}"
+            )
+    return names
 
 
 def _read_csv(path: Path, column: str | None) -> pa.Table:
     check_size(4 * path.stat().st_size, path, "its table")
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    form = csv_format(path)
     return pa.csv.read_csv(
         path,
-        pa.csv.ReadOptions(block_size=2**26),  # bytes; a row must fit in a block
-        pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        pa.csv.ConvertOptions(column_types={} if column is None else {column: pa.string()}),  # a text may be a number
+        pa.csv.ReadOptions(block_size=2**26, encoding=form.read.encoding),  # bytes; a row must fit in a block
+        pa.csv.ParseOptions(delimiter=form.parse.delimiter, newlines_in_values=True),
+        pa.csv.ConvertOptions(column_types={name: pa.string() for name in (column or "").split(",") if name}),
     )
 
 

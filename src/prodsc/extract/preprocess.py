@@ -75,6 +75,11 @@ def rgb(image: "Image") -> "Image":
 
     if image.mode.startswith("I;16"):  # Pillow would clip values above 255
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode in ("I", "F"):  # likewise: 32 bits, of which 16 are used, or any numbers
+        values = np.asarray(image, dtype=np.float64)
+        low, high = (0.0, 65535.0) if image.mode == "I" else (values.min(), values.max())
+        grey = np.clip((values - low) / ((high - low) or 1.0) * 255, 0, 255).astype(np.uint8)
+        return Image.fromarray(grey).convert("RGB")
     if image.mode == "P":
         image = image.convert("RGBA")  # straight to RGB, a palette with transparency makes Pillow warn
     return image.convert("RGB")

@@ -28,7 +28,7 @@ class Finding:
     meaning: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """What `diagnose` measured."""
 
@@ -43,8 +43,11 @@ class Diagnosis:
     nu: float | None
 
     def __str__(self) -> str:
-        numbers = "\n".join(f"  {f.name}: {f.value:.4g} (expected {f.expected}; {f.meaning})" for f in self.findings)
-        return f"{self.verdict}\n{numbers}\n{self.advice}"
+        wide = max(len(finding.name) for finding in self.findings)
+        lines = [f"  {f.name:<{wide}}  {f.value:>8.4g}  expected {f.expected}" for f in self.findings]
+        return "\n".join([self.verdict, *lines, self.advice])
+
+    __repr__ = __str__  # the arrays are hundreds of numbers
 
 
 def diagnose(model: PRODSC, X: RowsInput) -> Diagnosis:

@@ -80,7 +80,7 @@ class PRODSC(LabellerInterface):
 
     def __init__(
         self,
-        n_clusters: int | str = 8,
+        n_clusters: int | str = "auto",
         *,
         encoder: str | nn.Module = "auto",
         n_components: int | str = "auto",

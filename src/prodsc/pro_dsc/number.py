@@ -9,7 +9,7 @@ from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.progress import ProgressFunction
 from prodsc.random import sorted_subset
 from prodsc.sources.checks import check_values
-from prodsc.sources.rows import RowReader, as_array, check_shape, column_scale
+from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale
 from prodsc.sources.source import RowsInput
 
 
@@ -49,7 +49,7 @@ def estimate_k(
     PARAMETER_BY_NAME["scaling"].check(scaling, "estimate_k")
     array = as_array(X)
     check_shape(array, array.ndim > 2)
-    summary = check_values(array, columns=True)
+    summary = check_values(array, columns=True, names=column_names(X))
     rows = RowReader(array, scaling, *column_scale(summary))  # type: ignore[arg-type]
     return k_of_rows(rows, at_least, at_most, random_state, watch)
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from prodsc.core import theory
+from prodsc.core.naming import likeness
 from prodsc.report import drawing
 
 
@@ -94,7 +95,7 @@ def cluster_cards(
     cards = []
     for c, (rows, (values, vectors, dimension)) in enumerate(zip(members, moments, strict=True)):
         near = [(int(o), float(angles[c, o])) for o in np.argsort(angles[c]) if o != c and len(members[o])]
-        likeness = np.square(Z[rows] @ vectors) @ values  # z'Sz, the mean square of its cosines with the cluster's rows
+        alike = likeness(Z[rows], values, vectors)
         unsure = rows[np.argsort(confidence[rows], kind="stable")[: SIZE.borders]]
         cards.append(
             ClusterCard(
@@ -105,7 +106,7 @@ def cluster_cards(
                 dimension,
                 values.tolist(),
                 near[: SIZE.neighbours],
-                rows[np.argsort(-likeness, kind="stable")[: SIZE.exemplars]].tolist(),
+                rows[np.argsort(-alike, kind="stable")[: SIZE.exemplars]].tolist(),
                 [(int(row), float(confidence[row]), int(second[row])) for row in unsure],
                 [
                     Component(float(values[i]), _most_aligned(Z, rows, vectors[:, i]))
@@ -133,59 +134,6 @@ def mean_subspace_angles(subspaces: Sequence[tuple[NDArray[np.floating], float]]
             mean_square = np.square(U.T @ V).sum() / min(U.shape[1], V.shape[1])
             angles[a, b] = angles[b, a] = np.degrees(np.arccos(np.sqrt(min(1.0, mean_square))))
     return angles
-
-
-def unusual_columns(
-    X: np.ndarray,
-    labels: NDArray[np.intp],
-    k: int,
-    names: Sequence[str] | None,
-    *,
-    n_columns: int = 4,
-    max_rows: int = 20_000,
-    chunk: int = 1024,
-) -> list[list[tuple[str, float]]]:
-    """The columns whose mean in a cluster is furthest from the mean of all rows.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows, which may be in a file larger than memory.
-    labels : array of shape (n,)
-        The cluster of each row.
-    k : int
-        Number of clusters.
-    names : sequence of str or None
-        Names of the columns.
-    n_columns : int, default=4
-        Columns per cluster.
-    max_rows : int, default=20_000
-        Rows that are read; a random sample of more.
-    chunk : int, default=1024
-        Rows read at a time.
-
-    Returns
-    -------
-    list of list of (str, float)
-        For each cluster, names and distances in standard deviations of all rows.
-    """
-    rows = drawing.sample(len(labels), max_rows, seed=0)
-    near = np.asarray(X[rows[:chunk]], dtype=np.float64).mean(axis=0)  # sums of squares about it lose no digits
-    sums, squares, sizes = np.zeros((k, len(near))), np.zeros(len(near)), np.bincount(labels[rows], minlength=k)
-    for start in range(0, len(rows), chunk):
-        piece = rows[start : start + chunk]
-        off = np.asarray(X[piece], dtype=np.float64) - near
-        squares += np.square(off).sum(axis=0)
-        sums += np.eye(k)[labels[piece]].T @ off
-    centre = sums.sum(axis=0) / len(rows)
-    spread = np.sqrt(np.maximum(squares / len(rows) - np.square(centre), 0.0))
-    spread[spread <= 1e-9 * np.abs(near + centre)] = np.inf  # a constant column, up to rounding
-    unusual = []
-    for total, size in zip(sums, sizes, strict=True):
-        off = (total / size - centre) / spread if size else np.zeros(len(centre))
-        best = np.argsort(-np.abs(off), kind="stable")[:n_columns]
-        unusual.append([(names[j] if names is not None else f"column {j}", float(off[j])) for j in best if off[j]])
-    return unusual
 
 
 def _moment(Z: NDArray[np.float32]) -> tuple[drawing.Floats, NDArray[np.float32], float]:

@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 
 from prodsc.core import metrics
 from prodsc.core.graph import laplacian_eigenvalues
+from prodsc.core.naming import are_words, keywords, unusual_columns
 from prodsc.estimators.capabilities import Capability, can, require_capability
+from prodsc.files import write_text
 from prodsc.pro_dsc.diagnosis import Diagnosis, diagnose
 from prodsc.report import drawing, figures, fit_figures
 from prodsc.report.agreement import agreement, bootstrap_std, worst_disagreements
-from prodsc.report.clusters import ClusterCard, cluster_cards, unusual_columns
+from prodsc.report.clusters import ClusterCard, cluster_cards
+from prodsc.report.found import found_number, found_sentences
 from prodsc.report.layout import Layout, lay_out
 from prodsc.report.map_data import PageRows, map_data
 from prodsc.report.movement import bands
-from prodsc.report.page import PageFigure, PageItem, PageSection, PageTable, component, write_page
+from prodsc.report.page import PageFigure, PageItem, PageSection, PageTable, component, render_page
 from prodsc.report.previews import RowPreviews
 from prodsc.report.theory_figures import water_filling
 
@@ -34,8 +37,12 @@ class OtherFit:
     labels: NDArray[np.intp]
 
 
-def write_fit_page(
-    path: Path,
+def write_fit_page(path: Path, *content: Any, **options: Any) -> None:
+    """Write the page of a fit, whole or not at all; the parameters are those of `render_fit_page`."""
+    write_text(path, render_fit_page(*content, **options))
+
+
+def render_fit_page(
     title: str,
     model: "PRODSC",
     X: np.ndarray,
@@ -50,13 +57,13 @@ def write_fit_page(
     tables: Sequence[PageTable] = (),
     other: OtherFit | None = None,
     max_rows: int = 100_000,
-) -> None:
-    """Write the page of a fit.
+    max_embedded: int = 2000,
+    theory: bool = True,
+) -> str:
+    """The page of a fit as text. The names of the clusters are those of the model.
 
     Parameters
     ----------
-    path : Path
-        The file to write.
     title : str
         Title of the page.
     model : PRODSC
@@ -83,6 +90,14 @@ def write_fit_page(
         Another fit, to compare with.
     max_rows : int, default=100_000
         Rows on the page; of more, a random sample.
+    max_embedded : int, default=2000
+        Rows that t-SNE places itself: most of the time that a page takes.
+    theory : bool, default=True
+        Whether the page has the figures behind the verdict.
+
+    Returns
+    -------
+    str
     """
     require_capability(model, Capability.DIAGNOSE, "the page of a fit")
     previews = previews or RowPreviews()
@@ -90,7 +105,7 @@ def write_fit_page(
     rows = drawing.sample(len(X), max_rows, seed=0)
     chunks = np.array_split(rows, -(-len(rows) // 8192))  # bounds memory
     Z = np.concatenate([model.transform(X[chunk]) for chunk in chunks])
-    layout = lay_out(Z)
+    layout = lay_out(Z, max_embedded)
     k = model.n_clusters_
     probabilities = proba[rows] if proba is not None else np.concatenate([model.predict_proba(X[c]) for c in chunks])
     best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
@@ -102,13 +117,16 @@ def write_fit_page(
         best[:, -1],
         np.bincount(model.labels_, minlength=k).tolist(),
         previews,
+        names=list(model.cluster_names_),
+        outlier=_outliers(model, X, chunks, rows),
     )
-    vectors = np.ndim(X) == 2 and previews.image is None
-    unusual = unusual_columns(X, model.labels_, k, columns) if vectors else None
+    table = np.ndim(X) == 2 and previews.image is None and are_words(columns)  # "column 267" tells nobody anything
+    unusual = unusual_columns(X, model.labels_, k, columns) if table else None
     cards = cluster_cards(Z, page_rows.labels, page_rows.confidence, page_rows.second, page_rows.sizes, unusual)
     needed = [row for card in cards for row in card.rows()]
     diagnosis = diagnose(model, X)
-    sections = [_sound(model, diagnosis, X, Z, page_rows)]
+    eigenvalues = laplacian_eigenvalues(model.partition_.kernel, 2 * k + 5)
+    sections = []
     if y is not None:
         codes, names = _codes(y, classes)
         page_rows = replace(page_rows, truth=codes[rows], classes=names)
@@ -119,14 +137,18 @@ def write_fit_page(
         page_rows, section, pairs = _moved(page_rows, model.labels_, other, k)
         sections.append(section)
         needed += pairs
+    sections.append(_sound(model, diagnosis, eigenvalues, X, Z, page_rows) if theory else _without_figures(diagnosis))
     if made is not None:
         sections.append(_made(made))
-    data, notes = map_data(page_rows, needed)
-    sections = [_map(page_rows, layout, len(X), notes), _clusters(page_rows, cards), *sections]
+    data, notes = map_data(page_rows, needed, [card.exemplars[0] if card.exemplars else -1 for card in cards])
     scores = metrics.scores(y, model.labels_) if y is not None else {}
+    supported = found_number(eigenvalues, k)
+    said = found_sentences(page_rows.titles(), cards, page_rows.confidence, scores, supported)
+    found = PageSection("found", "What was found", "", [component("found", said, diagnosis)])
+    words = None if previews.texts is None else keywords(previews.texts, model.labels_, k)
+    sections = [_map(page_rows, layout, len(X), notes), found, _clusters(page_rows, cards, words), *sections]
     numbers = {f"{name} against known labels": f"{value:.3f}" for name, value in scores.items()}
-    write_page(
-        path,
+    return render_page(
         title=title,
         facts={**facts, **numbers, "verdict": diagnosis.verdict},
         tables=tables if y is None else (),
@@ -135,17 +157,25 @@ def write_fit_page(
     )
 
 
+def _outliers(model: "PRODSC", X: np.ndarray, chunks: Sequence[np.ndarray], rows: np.ndarray) -> np.ndarray | None:
+    """The outlier score of the rows on the page; a saved model computes it again, an old one cannot."""
+    scores = getattr(model, "outlier_score_", None)
+    if scores is not None and len(scores) == len(X):
+        return np.asarray(scores[rows])
+    if not can(model, Capability.OUTLIER_SCORE) or model.labeller_.outliers is None:
+        return None
+    return np.concatenate([model.outlier_score(X[chunk]) for chunk in chunks])
+
+
 # ---- the sections --------------------------------------------------------------------------------------------------
 
 
 def _map(page_rows: PageRows, layout: Layout, n: int, notes: Sequence[str]) -> PageSection:
     drawn = len(page_rows.rows)
     sample = [f"{drawn:,} of {n:,} rows, drawn at random, are on the map."] if drawn < n else []
-    lead = (
-        "Each dot is one row, coloured by its cluster; dots that lie together have similar representations. Islands of "
-        "one colour are clean clusters, mixed borders are uncertain, and a pale dot could belong elsewhere."
-    )
+    lead = "Each dot is one row. Dots that lie together are alike; a pale dot could belong to another cluster."
     explanation = [
+        "Islands of one colour are clean clusters, mixed borders are uncertain.",
         f"Made by {layout.summary()}. Two rows are near when they lie on nearly the same line through the origin, "
         "whichever way they point. t-SNE and not PCA, as k separate subspaces have k directions or more and PCA two.",
         "Which rows are neighbours means something. How far apart islands are, how large they are and what shape they "
@@ -153,32 +183,35 @@ def _map(page_rows: PageRows, layout: Layout, n: int, notes: Sequence[str]) -> P
         *sample,
     ]
     modes = [("cluster", "cluster"), ("confidence", "confidence")]
+    modes += [("outlier", "outlier score")] if page_rows.outlier is not None else []
     modes += [("class", "known class")] if page_rows.truth is not None else []
     modes += [("moved", "moved or not")] if page_rows.elsewhere is not None else []
-    return PageSection("map", "Map", " ".join([lead, *sample, *notes]), [component("map", modes, explanation)])
+    modes += [(f"column {i}", name) for i, name in enumerate(page_rows.previews.columns)]
+    items = [component("map", modes, explanation, page_rows.outlier is not None)]
+    return PageSection("map", "Map", " ".join([lead, *sample, *notes]), items)
 
 
-def _clusters(page_rows: PageRows, cards: Sequence[ClusterCard]) -> PageSection:
-    lead = (
-        "One card per cluster, the largest first. Effective dimension: how many equally strong directions would carry "
-        "as much as the cluster's own. The angle to another cluster is that between their subspaces: near 90° they "
-        "share nothing, far below it they overlap and may be one. Click any row to find it on the map."
-    )
-    texts, images = page_rows.texts(), page_rows.previews.image is not None
-    return PageSection("clusters", "Clusters", lead, [component("clusters", cards, page_rows.name, texts, images)])
+def _clusters(
+    page_rows: PageRows, cards: Sequence[ClusterCard], words: Sequence[Sequence[str]] | None = None
+) -> PageSection:
+    lead = "One card per cluster, the largest first. Click any row to find it on the map."
+    shown = component("clusters", cards, page_rows.titles(), page_rows.name, page_rows.texts(), words)
+    return PageSection("clusters", "Clusters", lead, [shown])
 
 
-def _sound(model: "PRODSC", diagnosis: Diagnosis, X: np.ndarray, Z: np.ndarray, page_rows: PageRows) -> PageSection:
+def _sound(
+    model: "PRODSC", diagnosis: Diagnosis, eigenvalues: np.ndarray, X: np.ndarray, Z: np.ndarray, page_rows: PageRows
+) -> PageSection:
     drawn = drawing.sample(len(page_rows.rows), 2000, seed=0)  # a reader cannot tell more dots apart
     some = np.asarray(X[page_rows.rows[drawn]], dtype=np.float32)
     history = {name: column.tolist() for name, column in model.history_.items()}
-    eigenvalues = laplacian_eigenvalues(model.partition_.kernel, 2 * model.n_clusters_ + 5)
     pictures = [
         PageFigure(
             figures.gram(some.reshape(len(some), -1), Z[drawn], page_rows.labels[drawn]),
             "Before and after",
             "How much every two rows point the same way, in the input and in the learned representation. Bright "
             "squares along the diagonal and dark elsewhere mean that clusters lie in orthogonal subspaces.",
+            heat=True,
         ),
         PageFigure(
             fit_figures.eigengap(eigenvalues, model.n_clusters_),
@@ -200,13 +233,25 @@ def _sound(model: "PRODSC", diagnosis: Diagnosis, X: np.ndarray, Z: np.ndarray, 
         losses = {name: column for name, column in history.items() if name not in fit_figures.METERS}
         caption = "Each term of the loss, step by step. The curves should fall and flatten."
         pictures.append(PageFigure(figures.learning_curves(losses), "Training", caption))
+    numbers = _sound_in_numbers(diagnosis)
+    return replace(numbers, items=[*numbers.items, *pictures])
+
+
+def _without_figures(diagnosis: Diagnosis) -> PageSection:
+    numbers = _sound_in_numbers(diagnosis)
+    return replace(
+        numbers, lead=f"{numbers.lead} The fit was so short that figures are left out; 'prodsc report' makes them."
+    )
+
+
+def _sound_in_numbers(diagnosis: Diagnosis) -> PageSection:
     table = PageTable(
         "The numbers behind the verdict",
         ["measured", "value", "expected", "what it is"],
         [[f.name, f"{f.value:.4g}", f.expected, f.meaning] for f in diagnosis.findings],
     )
     lead = "Labels are only as good as the representation they come from. This is the result of 'prodsc diagnose'."
-    return PageSection("sound", "Is it sound?", lead, [component("verdict", diagnosis), table, *pictures])
+    return PageSection("sound", "Is it sound? The numbers and the theory", lead, [table], folded=True)
 
 
 def about_k(eigenvalues: np.ndarray, k: int, nearly: float = 0.7) -> str:
@@ -312,7 +357,8 @@ def _known(
     confusion = PageFigure(
         fit_figures.confusion(matched.counts, matched.partner, page_rows.classes),
         "What is confused with what",
-        "Clusters have no names, so each is matched to the class it fits best, one to one.",
+        "Each cluster is matched to the class it fits best, one to one.",
+        heat=True,
     )
     lead = (
         "Known labels are used here, to score, and nowhere else. ± is the standard deviation over rows drawn again "
@@ -395,7 +441,9 @@ def _made(made: Mapping[str, Any]) -> PageSection:
     groups = [("Data", of_data, True), ("Cost and machine", cost, True), ("Versions", made["versions"], False)]
     groups.append((f"All {len(parameters)} parameters", parameters, False))
     lead = "Enough to repeat the fit. The fingerprint is a sha256 of shape, type and content of the data."
-    return PageSection("made", "How it was made", lead, [component("made", made.get("command", ""), groups)])
+    return PageSection(
+        "made", "How it was made", lead, [component("made", made.get("command", ""), groups)], folded=True
+    )
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodsc.report import drawing
-from prodsc.report.previews import PREVIEW_LIMITS, RowPreviews, Sprites, make_sprites, short
+from prodsc.report.previews import PREVIEW_LIMITS, RowPreviews, Sprites, large_images, make_sprites, short
 from prodsc.report.style import COLOURS, COLOURS_ON_DARK
 
 KINDS = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
@@ -28,16 +28,24 @@ class PageRows:
     previews: RowPreviews  # of all rows of X
     truth: NDArray[np.intp] | None = None
     classes: Sequence[str] = ()
+    names: Sequence[str] = ()  # of the clusters
+    outlier: drawing.Floats | None = None
     elsewhere: NDArray[np.intp] | None = None  # the cluster of another fit, as the matching cluster of this one
+
+    def titles(self) -> list[str]:
+        """The name of each cluster."""
+        return list(self.names) or [f"cluster {c}" for c in range(len(self.sizes))]
 
     def name(self, i: int) -> str:
         return self.previews.name(int(self.rows[i]))
 
-    def texts(self) -> list[str] | None:
-        return None if self.previews.texts is None else [short(self.previews.texts[row]) for row in self.rows]
+    def texts(self, length: int = PREVIEW_LIMITS.text_length) -> list[str] | None:
+        return None if self.previews.texts is None else [short(self.previews.texts[row], length) for row in self.rows]
 
 
-def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any], list[str]]:
+def map_data(
+    page_rows: PageRows, needed: Sequence[int], exemplars: Sequence[int] = ()
+) -> tuple[dict[str, Any], list[str]]:
     """What the script of the page reads.
 
     Parameters
@@ -46,6 +54,8 @@ def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any]
         The rows on the page.
     needed : sequence of int
         Rows that must have their image and text; others have them as far as space allows.
+    exemplars : sequence of int, optional
+        The most typical row of each cluster, -1 where there is none.
 
     Returns
     -------
@@ -57,21 +67,29 @@ def map_data(page_rows: PageRows, needed: Sequence[int]) -> tuple[dict[str, Any]
     plane = unit_square(page_rows.places)
     k, n = len(page_rows.sizes), len(page_rows.rows)
     notes = []
-    texts: list[str | None] | None = list(page_rows.texts() or []) or None
+    texts: list[str | None] | None = list(page_rows.texts(PREVIEW_LIMITS.searched_length) or []) or None
     if texts is not None and sum(len(t or "") for t in texts) > PREVIEW_LIMITS.text_bytes:
         mean = sum(len(t or "") for t in texts) / n
         kept = {*needed, *np.random.default_rng(0).permutation(n)[: int(PREVIEW_LIMITS.text_bytes / mean)].tolist()}
         texts = [text if i in kept else None for i, text in enumerate(texts)]
         notes.append(f"Texts are shown for {len(kept):,} of {n:,} rows, to keep this file small.")
     thumbnails: Sprites | None = None
+    large: dict[int, Any] = {}
     if page_rows.previews.image is not None:
         load, rows = page_rows.previews.image, page_rows.rows
         thumbnails = make_sprites(lambda i: load(int(rows[i])), needed, n)
+        large = large_images(lambda i: load(int(rows[i])), needed, thumbnails.tile)
         if len(thumbnails.rows) < n:
             notes.append(f"Thumbnails are shown for {len(thumbnails.rows):,} of {n:,} rows, to keep this file small.")
     data = {
         "k": k,
         "sizes": [int(size) for size in page_rows.sizes],
+        "exemplars": list(exemplars) or [-1] * k,
+        "names": page_rows.titles(),
+        "outlier": None if page_rows.outlier is None else packed(np.round(page_rows.outlier * 255), "u8"),
+        "large": {
+            str(row): (kind, base64.b64encode(content).decode("ascii")) for row, (kind, content) in large.items()
+        },
         "x": packed(np.round(plane[:, 0] * 65535), "u16"),
         "y": packed(np.round(plane[:, 1] * 65535), "u16"),
         "centres": packed(_centres(plane, page_rows.labels, k).reshape(-1), "f32"),

@@ -20,7 +20,8 @@
   const py = Float32Array.from(typed(source.y), (v) => v / 65535);
   const label = typed(source.label), second = typed(source.second), sure = typed(source.confidence);
   const rows = typed(source.rows), truth = typed(source.truth), elsewhere = typed(source.elsewhere);
-  const columns = source.columns.map((c) => ({ name: c.name, values: c.numbers ? typed(c.numbers) : c.words }));
+  const columns = source.columns.map((c) => ({ name: c.name, values: c.numbers ? typed(c.numbers) : c.words, numeric: !!c.numbers }));
+  const outlier = typed(source.outlier), names = source.names.slice();
   const n = px.length, k = source.k;
   const name = (i) => (source.ids ? source.ids[i] : String(rows ? rows[i] : i));
 
@@ -53,6 +54,15 @@
       imageRendering: width < 24 ? "pixelated" : "auto",
     });
     return element;
+  };
+
+  const largeOf = (i) => {
+    const found = source.large[i];
+    if (!found) return null;
+    const image = make("img");
+    image.alt = "";
+    image.src = `data:${found[0]};base64,${found[1]}`;
+    return image;
   };
 
   // ---- colours and shapes ----------------------------------------------------------------------------------------
@@ -96,15 +106,46 @@
     const at = Math.min(t, 0.9999) * 2, low = Math.floor(at);
     return ends[low].map((v, c) => Math.round(v + (ends[low + 1][c] - v) * (at - low)));
   };
-  let mode = "cluster", isolated = -1, picked = null, current = -1;
+  let mode = "cluster", isolated = -1, picked = null, current = -1, least = 0;
+
+  // A column of numbers is coloured by the rank of its values, so that one extreme value does not hide the others.
+  const ramp = (t) => {
+    const ends = (dark ? ["#3b4cc0", "#7fb8a4", "#f7e07a"] : ["#2c2a8c", "#2a9d8f", "#e9c03a"]).map(rgb);
+    const at = Math.min(t, 0.9999) * 2, low = Math.floor(at);
+    return ends[low].map((v, c) => Math.round(v + (ends[low + 1][c] - v) * (at - low)));
+  };
+  const columnOf = (m) => (m.startsWith("column ") ? columns[Number(m.slice(7))] : null);
+  const prepared = new Map();
+  const prepare = (column) => {
+    if (prepared.has(column)) return prepared.get(column);
+    let found;
+    if (column.numeric) {
+      const sorted = Float32Array.from(column.values).sort(), share = new Float32Array(n);
+      const rank = (v) => { let a = 0, b = n; while (a < b) { const m = (a + b) >> 1; if (sorted[m] < v) a = m + 1; else b = m; } return a; };
+      const last = Math.max(1, rank(sorted[n - 1]));
+      for (let i = 0; i < n; i++) share[i] = rank(column.values[i]) / last;
+      found = { share, low: sorted[0], middle: sorted[n >> 1], high: sorted[n - 1] };
+    } else {
+      const counts = new Map();
+      for (const word of column.values) counts.set(word, (counts.get(word) || 0) + 1);
+      const kinds = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 19).map(([word]) => word), place = new Map(kinds.map((word, c) => [word, c]));
+      found = { kinds, more: counts.size > kinds.length, group: Uint8Array.from(column.values, (word) => place.get(word) ?? 255) };
+    }
+    prepared.set(column, found);
+    return found;
+  };
 
   const recolour = () => {
     const groups = { cluster: label, class: truth, other: elsewhere }[mode];
     const inks = palette().map((hex) => pack(rgb(hex)));
     const shades = Array.from({ length: 256 }, (_, v) => pack(doubt(v / 255)));
+    const column = columnOf(mode), facts = column && prepare(column), rare = pack(rgb(dark ? "#6b6e75" : "#b4b4bc"));
+    const steps = Array.from({ length: 256 }, (_, v) => pack(ramp(v / 255)));
     const moved = [pack(rgb(dark ? "#8a8d94" : "#9a9aa2")), pack(rgb(dark ? "#ff9d5c" : "#d55e00"))];
     for (let i = 0; i < n; i++) {
       if (mode === "confidence") ink[i] = shades[sure[i]];
+      else if (mode === "outlier") ink[i] = shades[255 - outlier[i]];
+      else if (column) ink[i] = column.numeric ? steps[Math.round(facts.share[i] * 255)] : facts.group[i] < 255 ? inks[facts.group[i]] : rare;
       else if (mode === "moved") ink[i] = moved[elsewhere[i] === label[i] ? 0 : 1];
       else ink[i] = inks[groups[i] % inks.length];
       shape[i] = groups ? Math.floor(groups[i] / inks.length) % SHAPES.length : 0;
@@ -113,7 +154,8 @@
   };
 
   const relight = () => {
-    for (let i = 0; i < n; i++) lit[i] = (isolated < 0 || label[i] === isolated) && (!picked || picked[i]) ? 1 : 0;
+    const from = least * 2.55;
+    for (let i = 0; i < n; i++) lit[i] = (isolated < 0 || label[i] === isolated) && (!picked || picked[i]) && (!least || outlier[i] >= from) ? 1 : 0;
   };
 
   // ---- the view: what part of the map is on the screen -----------------------------------------------------------
@@ -195,7 +237,7 @@
     const r = Math.max(0.9, radius() * ratio), key = `${r.toFixed(2)} ${w}`;
     if (key !== stampKey) [stamps, stampKey] = [SHAPES.map((inside) => stamp(inside, r, w)), key];
     pixels.fill(pack(rgb(dark ? "#1b1c1f" : "#ffffff")));
-    const unlit = pack(rgb(dark ? "#55585f" : "#c9c9d0")), all = isolated < 0 && !picked;
+    const unlit = pack(rgb(dark ? "#55585f" : "#c9c9d0")), all = isolated < 0 && !picked && !least;
     const scale = view.scale * ratio, left = w / 2 - view.x * scale, top = h / 2 + view.y * scale;
     const turn = drawn();
     for (let pass = all ? 1 : 0; pass < 2; pass++) {
@@ -217,31 +259,64 @@
   };
   const repaint = () => { if (!pending) { pending = true; requestAnimationFrame(paint); } };
 
-  // Numbers of clusters, a ring around the current row, the lasso: cheap, so on a canvas of their own.
+  // Names of clusters, a ring around the current row, the lasso: cheap, so on a canvas of their own. A name that has no
+  // room is shortened to its first part, then left out; zooming in makes room. Large clusters come first.
   const centres = typed(source.centres);
-  const paintMarks = () => {
-    mark.setTransform(ratio, 0, 0, ratio, 0, 0);
-    mark.clearRect(0, 0, width, height);
-    const size = k <= 20 ? 15 : 12, taken = [];
+  const bySize = Array.from({ length: k }, (_, c) => c).sort((a, b) => source.sizes[b] - source.sizes[a]);
+  const shortened = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+  const wordings = (c) => {
+    const plain = names[c].replace(/ \([+-−]?[\d.]+\)/g, ""), first = plain.split(", ")[0];
+    const zoomed = view.scale / whole;
+    return [...new Set([...(zoomed > 1.6 ? [shortened(names[c], 60)] : []), shortened(plain, 34), shortened(first, 20), String(c)])];
+  };
+  // Where rows are images and clusters have no names in words, the most typical image stands for the cluster.
+  const pictures = sheets.map((address) => { const image = new Image(); image.onload = () => repaint(); image.src = address; return image; });
+  const stand = (c) => {
+    const at = source.exemplars[c] >= 0 && /^(like |cluster \d+$)/.test(names[c]) ? spriteOf[source.exemplars[c]] : -1;
+    if (at < 0) return null;
+    const sheet = pictures[Math.floor(at / sprites.perSheet)], place = at % sprites.perSheet, [w, h] = sprites.tile;
+    return sheet.complete && sheet.naturalWidth ? { sheet, x: (place % sprites.across) * w, y: Math.floor(place / sprites.across) * h, w, h } : null;
+  };
+  const paintPicture = (c, x, y, taken) => {
+    const picture = stand(c), edge = k <= 20 ? 46 : 32;
+    if (!picture || taken.some(([a, b, h]) => Math.abs(a - x) < h + edge / 2 + 2 && Math.abs(b - y) < edge)) return Boolean(picture);
+    taken.push([x, y, edge / 2]);
+    const scale = edge / Math.max(picture.w, picture.h), w = picture.w * scale, h = picture.h * scale;
+    mark.fillStyle = colourOf(c);
+    mark.fillRect(x - w / 2 - 3, y - h / 2 - 3, w + 6, h + 6);
+    mark.imageSmoothingEnabled = picture.w >= 24;
+    mark.drawImage(picture.sheet, picture.x, picture.y, picture.w, picture.h, x - w / 2, y - h / 2, w, h);
+    return true;
+  };
+  const paintNames = () => {
+    const size = k <= 20 ? 15 : 13, taken = [];
     mark.font = `700 ${size}px system-ui, sans-serif`;
     mark.textAlign = "center";
     mark.textBaseline = "middle";
     mark.lineJoin = "round";
-    if (mode === "cluster" || mode === "confidence") {
-      for (let c = 0; c < k; c++) {
-        if (isolated >= 0 && isolated !== c) continue;
-        const x = (centres[2 * c] - view.x) * view.scale + width / 2, y = (view.y - centres[2 * c + 1]) * view.scale + height / 2;
-        if (!(centres[2 * c] >= 0) || x < 0 || y < 0 || x > width || y > height) continue;
-        if (taken.some(([a, b]) => Math.abs(a - x) < size * 1.5 && Math.abs(b - y) < size)) continue;
-        taken.push([x, y]);
-        const above = y - radius() - size * 0.6; // the dot itself stays visible
+    for (const c of bySize) {
+      if (isolated >= 0 && isolated !== c) continue;
+      const x = (centres[2 * c] - view.x) * view.scale + width / 2, y = (view.y - centres[2 * c + 1]) * view.scale + height / 2;
+      if (!(centres[2 * c] >= 0) || x < 0 || y < 0 || x > width || y > height) continue;
+      if (sprites && paintPicture(c, x, y, taken)) continue;
+      const above = y - radius() - size * 0.6; // the dot itself stays visible
+      for (const text of wordings(c)) {
+        const half = mark.measureText(text).width / 2 + 3, at = Math.min(Math.max(x, half + 4), width - half - 4);
+        if (taken.some(([a, b, h]) => Math.abs(a - at) < h + half && Math.abs(b - above) < size * 1.2)) continue;
+        taken.push([at, above, half]);
         mark.lineWidth = 4;
         mark.strokeStyle = dark ? "#1b1c1f" : "#ffffff";
-        mark.strokeText(String(c), x, above);
+        mark.strokeText(text, at, above);
         mark.fillStyle = dark ? "#ffffff" : "#111111";
-        mark.fillText(String(c), x, above);
+        mark.fillText(text, at, above);
+        break;
       }
     }
+  };
+  const paintMarks = () => {
+    mark.setTransform(ratio, 0, 0, ratio, 0, 0);
+    mark.clearRect(0, 0, width, height);
+    if (mode !== "moved") paintNames();
     if (current >= 0) {
       mark.beginPath();
       mark.arc(screenX(current), screenY(current), radius() + 5, 0, 2 * Math.PI);
@@ -288,18 +363,20 @@
 
   // ---- words about a row -----------------------------------------------------------------------------------------
 
+  const titled = (c) => (names[c] === `cluster ${c}` ? String(c) : `${c}: ${names[c]}`);
   const number = (v) => (typeof v === "number" ? String(Number(v.toPrecision(4))) : v);
   const percent = (i) => `${Math.round((sure[i] * 100) / 255)} %`;
   const facts = (i) => {
-    const found = [["cluster", String(label[i])], ["confidence", percent(i)]];
-    if (sure[i] < 250 && second[i] !== label[i]) found.push(["or else cluster", String(second[i])]);
+    const found = [["cluster", titled(label[i])], ["confidence", percent(i)]];
+    if (sure[i] < 250 && second[i] !== label[i]) found.push(["or else", titled(second[i])]);
+    if (outlier) found.push(["outlier score", `${Math.round((outlier[i] * 100) / 255)} %`]);
     if (truth) found.push(["known class", source.classes[truth[i]]]);
     if (elsewhere) found.push(["in the other fit", elsewhere[i] < k ? `cluster ${elsewhere[i]}` : "a cluster without partner"]);
     for (const column of columns) found.push([column.name, number(column.values[i])]);
     return found;
   };
   const describe = (i, edge) => {
-    const box = document.createDocumentFragment(), picture = thumbnail(i, edge);
+    const box = document.createDocumentFragment(), picture = largeOf(i) || thumbnail(i, edge);
     if (picture) box.append(picture);
     const words = make("div", "words");
     words.append(make("b", "", `row ${name(i)}`));
@@ -318,7 +395,7 @@
     current = i;
     tip.hidden = i < 0;
     if (i >= 0) {
-      tip.replaceChildren(describe(i, 72));
+      tip.replaceChildren(describe(i, 144));
       placeTip();
       if (!quietly) say(spoken(i));
     }
@@ -338,7 +415,7 @@
     for (const button of document.querySelectorAll("button[data-cluster]")) {
       button.setAttribute("aria-pressed", String(Number(button.dataset.cluster) === isolated));
     }
-    say(isolated < 0 ? "All clusters are shown." : `Only cluster ${isolated} is shown.`);
+    say(isolated < 0 ? "All clusters are shown." : `Only ${names[isolated]} is shown.`);
     $("all").hidden = isolated < 0;
     repaint();
   };
@@ -352,8 +429,8 @@
     return button;
   };
   const fill = (button) => {
-    const i = Number(button.dataset.point), picture = thumbnail(i, 44);
-    button.title = `row ${name(i)}, cluster ${label[i]}, confidence ${percent(i)}: show on the map`;
+    const i = Number(button.dataset.point), picture = thumbnail(i, 56);
+    button.title = `row ${name(i)}, ${names[label[i]]}, confidence ${percent(i)}: show on the map`;
     if (!button.childElementCount) button.append(make("span", "id", name(i)));
     if (picture) button.prepend(picture);
   };
@@ -367,14 +444,14 @@
     if (chosen) {
       const found = [], counts = new Map();
       for (let i = 0; i < n; i++) if (chosen[i]) { found.push(i); counts.set(label[i], (counts.get(label[i]) || 0) + 1); }
-      const parts = [...counts].sort((a, b) => b[1] - a[1]).map(([c, many]) => `cluster ${c}: ${many}`);
+      const parts = [...counts].sort((a, b) => b[1] - a[1]).map(([c, many]) => `${names[c]}: ${many}`);
       const words = `${found.length} ${found.length === 1 ? "row" : "rows"} selected. ${parts.slice(0, 12).join(", ")}${parts.length > 12 ? ", …" : ""}`;
       panel.append(make("p", "", words));
       const copy = make("button", "", "Copy row ids"), clear = make("button", "", "Clear selection"), save = make("a", "button", "Save as CSV");
       copy.addEventListener("click", () => navigator.clipboard?.writeText(found.map(name).join("\n")).then(() => { copy.textContent = "Copied"; }, () => { copy.textContent = "The browser did not allow copying"; }));
       clear.addEventListener("click", () => { select(null); marks.focus(); });
       const cells = (text) => `"${String(text).replaceAll('"', '""')}"`;
-      save.href = URL.createObjectURL(new Blob([`row,label,confidence\n${found.map((i) => `${cells(name(i))},${label[i]},${(sure[i] / 255).toFixed(3)}`).join("\n")}\n`], { type: "text/csv" }));
+      save.href = URL.createObjectURL(new Blob([`row,label,name,confidence\n${found.map((i) => `${cells(name(i))},${label[i]},${cells(names[label[i]])},${(sure[i] / 255).toFixed(3)}`).join("\n")}\n`], { type: "text/csv" }));
       save.download = "selected.csv";
       const tools = make("p", "tools"), list = make("div", "rows");
       tools.append(copy, save, clear);
@@ -395,29 +472,50 @@
     requestAnimationFrame(() => point(i));
   };
 
+  // Ids first, then names of clusters, texts and values: every word must be somewhere in the row.
+  const haystack = (i) => {
+    const words = [name(i), names[label[i]]];
+    if (source.texts && source.texts[i] !== null) words.push(source.texts[i]);
+    for (const column of columns) if (!column.numeric) words.push(column.values[i]);
+    return words.join("\n").toLowerCase();
+  };
+  let piles = null;
   const find = (text) => {
-    const wanted = text.trim().toLowerCase(), exact = [], begins = [], holds = [];
+    const wanted = text.trim().toLowerCase();
     if (!wanted) return [];
+    piles ??= Array.from({ length: n }, (_, i) => haystack(i));
+    const words = wanted.split(/\s+/), exact = [], begins = [], holds = [];
     for (let i = 0; i < n; i++) {
       const each = name(i).toLowerCase();
       if (each === wanted) exact.push(i);
       else if (each.startsWith(wanted)) begins.push(i);
-      else if (holds.length < 8 && each.includes(wanted)) holds.push(i);
-      if (exact.length + begins.length > 5000) break;
+      else if (words.every((word) => piles[i].includes(word))) holds.push(i);
     }
-    return [...exact, ...begins.sort((a, b) => name(a).length - name(b).length), ...holds].slice(0, 8);
+    return [...exact, ...begins.sort((a, b) => name(a).length - name(b).length), ...holds];
   };
   const search = $("search"), matches = $("matches");
+  const around = (i) => {
+    const text = source.texts && source.texts[i], word = search.value.trim().toLowerCase().split(/\s+/)[0];
+    if (!text) return "";
+    const at = Math.max(0, text.toLowerCase().indexOf(word) - 30);
+    return ` ${at ? "…" : ""}${text.slice(at, at + 90)}`;
+  };
   search.addEventListener("input", () => {
     const found = find(search.value);
-    matches.replaceChildren(...found.map((i) => {
+    matches.replaceChildren(...found.slice(0, 8).map((i) => {
       const button = make("button", "match");
       button.type = "button";
-      button.append(make("b", "", name(i)), make("span", "quiet", ` cluster ${label[i]}`));
+      button.append(make("b", "", name(i)), make("span", "quiet", ` ${names[label[i]]}`), make("span", "quiet", around(i)));
       button.addEventListener("click", () => { show(i); matches.replaceChildren(); });
       return button;
     }));
-    if (search.value.trim() && !found.length) matches.append(make("p", "quiet", "No row on the map has this id."));
+    if (found.length > 1) {
+      const button = make("button", "match", `Select all ${found.length.toLocaleString("en")} on the map`);
+      button.type = "button";
+      button.addEventListener("click", () => { const chosen = new Uint8Array(n); for (const i of found) chosen[i] = 1; isolated = -1; select(chosen); matches.replaceChildren(); });
+      matches.append(button);
+    }
+    if (search.value.trim() && !found.length) matches.append(make("p", "quiet", "No row on the map has these words."));
   });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Enter") { event.preventDefault(); matches.querySelector("button")?.click(); }
@@ -428,6 +526,68 @@
     const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
     if (step) { event.preventDefault(); (document.activeElement[step] || search).focus(); }
   });
+
+  const slider = $("outliers");
+  if (slider) slider.addEventListener("input", () => {
+    least = Number(slider.value);
+    relight();
+    const left = lit.reduce((a, b) => a + b, 0);
+    $("outliers-shown").textContent = least ? `${left.toLocaleString("en")} ${left === 1 ? "row" : "rows"}` : "all rows";
+    repaint();
+  });
+
+  // ---- names that the reader gives ---------------------------------------------------------------------------------
+
+  const given = {};
+  const rename = (c, text) => {
+    const clean = text.trim().replace(/\s+/g, " ");
+    if (!clean || clean === names[c]) return;
+    names[c] = given[c] = clean;
+    piles = null;
+    for (const element of document.querySelectorAll("[data-name]")) if (Number(element.dataset.name) === c) element.textContent = clean;
+    const save = $("save-names");
+    if (save.href) URL.revokeObjectURL(save.href);
+    save.href = URL.createObjectURL(new Blob([`${JSON.stringify({ names: Object.fromEntries(names.map((each, i) => [i, each])) }, null, 1)}\n`], { type: "application/json" }));
+    save.hidden = $("names-help").hidden = false;
+    relabel();
+    paintMarks();
+    say(`Cluster ${c} is now called ${clean}.`);
+  };
+  const editName = (button) => {
+    const c = Number(button.dataset.rename), title = button.parentElement.querySelector("[data-name]"), input = make("input", "rename");
+    input.value = names[c];
+    input.setAttribute("aria-label", `Name of cluster ${c}`);
+    title.hidden = button.hidden = true;
+    title.after(input);
+    input.focus();
+    input.select();
+    let open = true;
+    const close = (keep) => { if (!open) return; open = false; input.remove(); title.hidden = button.hidden = false; if (keep) rename(c, input.value); button.focus(); };
+    input.addEventListener("keydown", (event) => { if (event.key === "Enter") close(true); if (event.key === "Escape") close(false); });
+    input.addEventListener("blur", () => close(true));
+  };
+
+  // ---- large images: point at a thumbnail --------------------------------------------------------------------------
+
+  let shownLarge = null;
+  const enlarge = (button) => {
+    shownLarge?.remove();
+    shownLarge = null;
+    const picture = button && (largeOf(Number(button.dataset.point)) || thumbnail(Number(button.dataset.point), 160));
+    if (!picture) return;
+    const box = button.getBoundingClientRect();
+    shownLarge = make("div");
+    shownLarge.id = "large";
+    shownLarge.append(picture);
+    document.body.append(shownLarge);
+    const wide = 240, tall = 240;
+    shownLarge.style.left = `${Math.max(4, Math.min(innerWidth - wide, box.right + 8))}px`;
+    shownLarge.style.top = `${Math.max(4, Math.min(innerHeight - tall, box.top - 60))}px`;
+  };
+  for (const [on, off] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
+    document.addEventListener(on, (event) => { const button = event.target.closest?.("button.row[data-point]"); if (button) enlarge(button); });
+    document.addEventListener(off, (event) => { if (event.target.closest?.("button.row[data-point]")) enlarge(null); });
+  }
 
   // ---- pointer and keyboard --------------------------------------------------------------------------------------
 
@@ -548,8 +708,9 @@
     all: () => { select(null); if (isolated >= 0) isolate(-1); },
   })) $(id).addEventListener("click", act);
   document.addEventListener("click", (event) => {
-    const row = event.target.closest("button[data-point]"), cluster = event.target.closest("button[data-cluster]");
-    if (row) show(Number(row.dataset.point));
+    const row = event.target.closest("button[data-point]"), cluster = event.target.closest("button[data-cluster]"), naming = event.target.closest("button[data-rename]");
+    if (naming) editName(naming);
+    else if (row) show(Number(row.dataset.point));
     else if (cluster) {
       isolate(Number(cluster.dataset.cluster));
       if (!cluster.closest("#map")) $("map").scrollIntoView({ block: "start", behavior: "smooth" });
@@ -566,12 +727,13 @@
   };
   const LEGENDS = {
     cluster: () => sizes.map((size, c) => {
-      const button = entry(c, `${c}`, "button");
+      const button = entry(c, shortened(titled(c), 40), "button");
+      button.title = names[c];
       button.type = "button";
       button.dataset.cluster = c;
       button.setAttribute("aria-pressed", String(c === isolated));
       button.append(make("span", "quiet", size.toLocaleString("en")));
-      button.setAttribute("aria-label", `Cluster ${c}, ${size} rows: show only this one`);
+      button.setAttribute("aria-label", `${titled(c)}, ${size} rows: show only this one`);
       return button;
     }),
     confidence: () => {
@@ -579,12 +741,27 @@
       ends.append(make("span", "", "unsure"), make("span", "", "sure"));
       return [make("span", "ramp"), ends];
     },
+    outlier: () => {
+      const ends = make("span", "ends quiet");
+      ends.append(make("span", "", "outlier"), make("span", "", "usual"));
+      return [make("span", "ramp"), ends];
+    },
     class: () => source.classes.map((each, c) => entry(c, each, "span")),
     moved: () => [make("span", "stay", "same cluster in both fits"), make("span", "go", "moved to another cluster")],
   };
+  const columnLegend = (column) => {
+    const facts = prepare(column);
+    if (!column.numeric) return [...facts.kinds.map((word, c) => entry(c, word, "span")), ...(facts.more ? [make("span", "quiet", "grey: other values")] : [])];
+    const bar = make("span", "ramp"), ends = make("span", "ends quiet"), stops = [0, 0.5, 1].map((t) => `rgb(${ramp(t).join(",")})`);
+    bar.style.setProperty("background", `linear-gradient(90deg, ${stops.join(", ")})`, "important");
+    ends.append(make("span", "", number(facts.low)), make("span", "", `median ${number(facts.middle)}`), make("span", "", number(facts.high)));
+    return [bar, ends];
+  };
   const relabel = () => {
-    legend.replaceChildren(...LEGENDS[mode]());
-    $("legend-title").textContent = { cluster: "Cluster and its rows; click to see it alone", confidence: "Confidence", class: "Known class", moved: "Compared with the other fit" }[mode];
+    const column = columnOf(mode);
+    legend.classList.toggle("named", names.some((each, c) => each !== `cluster ${c}`));
+    legend.replaceChildren(...(column ? columnLegend(column) : LEGENDS[mode]()));
+    $("legend-title").textContent = column ? column.name : { cluster: "Cluster and its rows; click to see it alone", confidence: "Confidence", outlier: "Outlier score", class: "Known class", moved: "Compared with the other fit" }[mode];
   };
   $("colour").addEventListener("change", (event) => { mode = event.target.value; recolour(); relabel(); repaint(); });
 

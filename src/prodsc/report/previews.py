@@ -2,13 +2,16 @@
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from prodsc.core.naming import are_words
 from prodsc.errors import InputError, did_you_mean
 from prodsc.extract.inputs import Items, open_items
 from prodsc.sources.catalogue import DATASETS
@@ -20,9 +23,15 @@ from prodsc.sources.source import Source
 class PreviewLimits:
     """What keeps a page small."""
 
-    text_length: int = 240  # characters of one text
-    text_bytes: int = 4_000_000  # all texts; beyond, only a sample of the rows has a text
+    text_length: int = 240  # characters of one text on a card
+    searched_length: int = 1000  # characters of one text that the map shows and searches
+    text_bytes: int = 5_000_000  # all texts; beyond, only a sample of the rows has a text
+    column_bytes: int = 4_000_000  # all columns, 4 bytes for each row of each
+    n_columns: int = 24  # of the input, without being asked for
+    n_words: int = 20  # characters by which a column of words counts
     image_bytes: int = 5_000_000  # all thumbnails, before base64 makes them a third larger
+    large_bytes: int = 2_000_000  # large images of the rows on the cards
+    large_side: int = 224  # pixels of the longer side of those
     per_sheet: int = 1024  # thumbnails in one image
     per_line: int = 32  # thumbnails side by side in it
 
@@ -48,6 +57,32 @@ class RowPreviews:
     def name(self, row: int) -> str:
         """The id of a row, or its number, short enough for a page."""
         return str(row) if self.ids is None else short(self.ids[row])
+
+    def replaced(self, **fields: Any) -> "RowPreviews":
+        """The same with other fields."""
+        return replace(self, **fields)
+
+
+def with_columns(previews: RowPreviews, columns: dict[str, NDArray[Any]]) -> RowPreviews:
+    """Previews with further columns, as many as a page can hold.
+
+    Parameters
+    ----------
+    previews : RowPreviews
+    columns : dict from name to array of shape (n,)
+
+    Returns
+    -------
+    RowPreviews
+    """
+    every = previews.columns | columns
+    kept: dict[str, NDArray[Any]] = {}
+    left = PREVIEW_LIMITS.column_bytes
+    for name, values in every.items():
+        left -= len(values) * (4 if values.dtype.kind in "biuf" else PREVIEW_LIMITS.n_words)
+        if left >= 0:
+            kept[name] = values
+    return replace(previews, columns=kept)
 
 
 def open_previews(
@@ -77,19 +112,48 @@ def open_previews(
     X, n, ids = source.X, len(source.X), source.ids
     shape = None if source.info is None else source.info.image
     image = row_images(X, shape) if X.ndim > 2 or shape is not None else None
+    images = images if images is not None or image is not None else _folder_beside(source)
     if images is not None:
         items = _open_images(images)
         order = _item_of_each_row(items, ids, n, "--images", images)
         image, ids = lambda row: items.load(order[row]), ids or (items.ids if items.ids[0] != "0" else None)
-    row_texts = None
+    row_texts = source.texts
     if texts is not None:
-        text_items = open_items(texts)
+        text_items = open_items(texts, join_columns=True)
         if text_items.kind != "texts":
             raise InputError(
                 f"--texts {texts} holds {text_items.kind}; give a .txt, .csv or .parquet, or use --images."
             )
         row_texts = [_text(text_items, i) for i in _item_of_each_row(text_items, ids, n, "--texts", texts)]
-    return RowPreviews(ids, image, row_texts, {name: _column_of(source, name) for name in columns})
+    previews = RowPreviews(ids, image, row_texts, {name: _column_of(source, name) for name in columns})
+    return previews if columns or image is not None else with_columns(previews, _own_columns(source))
+
+
+def _folder_beside(source: Source) -> str | None:
+    """The folder of images that `prodsc extract` read, from NAME.folder.txt, if it still holds the images."""
+    beside = None if source.path is None else source.path.with_name(f"{source.path.stem}.folder.txt")
+    with suppress(OSError, UnicodeDecodeError):
+        folder = Path(beside.read_text(encoding="utf-8").strip()) if beside is not None else None
+        if (
+            folder is not None
+            and source.ids
+            and (folder / source.ids[0]).is_file()
+            and (folder / source.ids[-1]).is_file()
+        ):
+            return str(folder)
+    return None
+
+
+def _own_columns(source: Source) -> dict[str, NDArray[Any]]:
+    """Columns that a reader of the page may want to see: further columns of the input, then its features by name."""
+    columns = {name: load() for name, load in list(source.others.items())[: PREVIEW_LIMITS.n_columns]}
+    columns = {name: values for name, values in columns.items() if values.shape == (len(source.X),)}
+    names = source.columns if source.X.ndim == 2 and are_words(source.columns) else None
+    room = PREVIEW_LIMITS.n_columns - len(columns)
+    if names is not None and len(source.X) * 4 * min(room, len(names)) <= PREVIEW_LIMITS.column_bytes:
+        some = np.asarray(source.X[:, :room]) if room > 0 else np.empty((0, 0))
+        columns |= {name: some[:, j] for j, name in enumerate(names[:room])}
+    return columns
 
 
 def _open_images(source: str) -> Items:
@@ -131,7 +195,9 @@ def _column_of(source: Source, name: str) -> NDArray[Any]:
         return np.asarray(X[:, names.index(name)])
     if name.isdecimal() and X.ndim == 2 and int(name) < X.shape[1]:
         return np.asarray(X[:, int(name)])
-    column = read_array(path, name) if path is not None and path.is_file() else None
+    column = source.others[name]() if name in source.others else None
+    if column is None and path is not None and path.is_file():
+        column = read_array(path, name)
     if column is None or column.shape != (len(X),):
         known = list(names or ())
         there = f"it has {len(known)} named columns" if known else f"its columns are 0 to {X[0].size - 1}"
@@ -180,7 +246,7 @@ def make_sprites(
     order = list(dict.fromkeys(first))
     known = set(order)
     order += [int(row) for row in np.random.default_rng(seed).permutation(n) if row not in known]
-    tile = _tile(image(order[0]).size, n)
+    tile = _tile([image(row) for row in order[:: max(1, n // 16)][:16]], n, budget)
     sheets: list[tuple[str, bytes]] = []
     spent = 0
     for start in range(0, n, PREVIEW_LIMITS.per_sheet):
@@ -193,17 +259,49 @@ def make_sprites(
     return Sprites(order[: len(sheets) * PREVIEW_LIMITS.per_sheet], tile, sheets)
 
 
-def short(text: str) -> str:
-    """A text as a page shows it: on one line, cut to `PREVIEW_LIMITS.text_length` characters."""
+def large_images(image: Callable[[int], Image.Image], rows: Iterable[int], tile: tuple[int, int]) -> dict[int, Any]:
+    """Large images of some rows, as far as `PREVIEW_LIMITS.large_bytes` go: media type and content by row.
+
+    Parameters
+    ----------
+    image : callable
+        From row to image.
+    rows : iterable of int
+        Those that are wanted, the most important first.
+    tile : (int, int)
+        Size of the thumbnails; an image that is no larger has no large form.
+    """
+    made: dict[int, Any] = {}
+    left = PREVIEW_LIMITS.large_bytes
+    for row in dict.fromkeys(rows):
+        picture = image(row)
+        if max(picture.size) <= max(tile):
+            continue
+        picture = picture if picture.mode in ("L", "RGB") else picture.convert("RGB")
+        picture.thumbnail((PREVIEW_LIMITS.large_side, PREVIEW_LIMITS.large_side))
+        made[row] = _encoded(picture)
+        left -= len(made[row][1])
+        if left < 0:
+            break
+    return made
+
+
+def short(text: str, length: int = PREVIEW_LIMITS.text_length) -> str:
+    """A text as a page shows it: on one line, cut to `length` characters."""
     line = " ".join(str(text).split())
-    return line if len(line) <= PREVIEW_LIMITS.text_length else line[: PREVIEW_LIMITS.text_length - 1] + "…"
+    return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def _tile(size: tuple[int, int], n: int) -> tuple[int, int]:
-    """The size of a thumbnail: never larger than the image, and smaller where there are many rows."""
-    most = 64 if n <= 1000 else 32
-    scale = min(1.0, most / max(size))
-    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+def _tile(samples: Sequence[Image.Image], n: int, budget: int) -> tuple[int, int]:
+    """The size of a thumbnail: the largest at which all rows fit the budget, and never larger than the image."""
+    size = samples[0].size
+    for most in (128, 96, 64, 48, 32):
+        scale = min(1.0, most / max(size))
+        tile = max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+        cost = len(_sheet([_fitted(sample, tile) for sample in samples], tile)[1]) / len(samples)
+        if n * cost <= budget:
+            break
+    return tile
 
 
 def _fitted(image: Image.Image, tile: tuple[int, int]) -> Image.Image:
@@ -217,10 +315,15 @@ def _sheet(tiles: Sequence[Image.Image], tile: tuple[int, int]) -> tuple[str, by
     sheet = Image.new(mode, (PREVIEW_LIMITS.per_line * tile[0], lines * tile[1]))
     for i, each in enumerate(tiles):
         sheet.paste(each, (i % PREVIEW_LIMITS.per_line * tile[0], i // PREVIEW_LIMITS.per_line * tile[1]))
+    return _encoded(sheet)
+
+
+def _encoded(picture: Image.Image) -> tuple[str, bytes]:
+    """Media type and content: line drawings are smaller and sharper as PNG, photographs as JPEG."""
     kinds = {"image/png": {"format": "png", "optimize": True}, "image/jpeg": {"format": "jpeg", "quality": 80}}
     made = []
-    for kind, how in kinds.items():  # line drawings are smaller and sharper as PNG, photographs as JPEG
+    for kind, how in kinds.items():
         buffer = io.BytesIO()
-        sheet.save(buffer, **how)  # type: ignore[arg-type]
+        picture.save(buffer, **how)  # type: ignore[arg-type]
         made.append((kind, buffer.getvalue()))
     return min(made, key=lambda pair: len(pair[1]))

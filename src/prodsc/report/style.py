@@ -14,10 +14,10 @@ COLOURS: tuple[str, ...] = (
     "#0021a6", "#4e0b64", "#e9004e", "#907aff", "#a6debc", "#9b2c6f", "#00e9e9", "#376437", "#37160b", "#bcde59",
 )  # fmt: skip
 
-# The same on a dark screen: the first six lightened, the others picked anew among what is light enough (L above 42).
+# The same hues on a dark screen, each lightened to be as far as possible from those before it, in the same four views.
 COLOURS_ON_DARK: tuple[str, ...] = (
-    "#2f9be0", "#e69f00", "#00b586", "#e8703a", "#8fd0f7", "#e08fc0", "#8516ff", "#f4e99b", "#9b4285", "#5858d3",
-    "#d30042", "#c7e9d3", "#58ff58", "#85bc6f", "#b14200", "#426f42", "#d342bc", "#16856f", "#8585ff", "#42ffff",
+    "#2f9be0", "#e69f00", "#00b586", "#e8703a", "#8fd0f7", "#e08fc0", "#eee9f8", "#8a569f", "#b3754a", "#f0d187",
+    "#8b76f4", "#7d53c3", "#d5082b", "#5e52ed", "#567859", "#aa699b", "#28766d", "#c1e4b4", "#cebab4", "#9cf058",
 )  # fmt: skip
 
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")

@@ -8,11 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from prodsc import files
+from prodsc import files, manifest
 from prodsc.errors import InputError, ModelFileError, reason_of
+from prodsc.estimators.naming import are_names, renamed
 from prodsc.manifest import verified
 from prodsc.registry import load
-from prodsc.runs.run import LABELS, REQUEST, RESULT, FitRequest, is_finished, rows_of
+from prodsc.runs.run import (
+    LABELS,
+    NAMES,
+    REQUEST,
+    RESULT,
+    FitRequest,
+    RowNames,
+    is_finished,
+    rows_of,
+    write_labels,
+)
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.source import Source
 
@@ -48,6 +59,26 @@ class PastRun:
         return load(self.folder)
 
     @cached_property
+    def names(self) -> list[str] | None:
+        """The names of the clusters, if they say more than numbers: those that were given, else those of the fit."""
+        if (self.folder / NAMES).is_file():
+            return renamed(self.model.cluster_names_, verified(self.folder, NAMES))
+        names = self.result["clusters"].get("names")  # version 0.1 has none
+        return names if names is not None and are_names(names) else None
+
+    def keep_names(self, names: list[str]) -> None:
+        """Write names of clusters to names.json and labels.csv of the run."""
+        with (self.folder / LABELS).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        numbers = [name for name in ("confidence", "outlier") if name in rows[0]]
+        columns = (np.array([float(row[name]) for row in rows]) for name in numbers)
+        kept = np.array([int(row["row"]) for row in rows])
+        about = RowNames([row["id"] for row in rows] if "id" in rows[0] else None, kept, names)
+        with manifest.replaced(self.folder) as path_of:
+            files.write_json(path_of(NAMES), {"names": {str(c): name for c, name in enumerate(names)}})
+            write_labels(path_of(LABELS), [(self.labels, *columns)], about)
+
+    @cached_property
     def ids(self) -> list[str] | None:
         """The names of the rows in the file, if it has any."""
         return self.data.ids
@@ -56,6 +87,21 @@ class PastRun:
     def classes(self) -> np.ndarray:
         """What figures sort rows by: known labels where there are any, else the clusters."""
         return self.labels if self.data.y is None else self.data.y
+
+
+def names_of_run(folder: Path, model: Any) -> list[str] | None:
+    """The names of the clusters of the model in a folder, if they say more than numbers.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run, or of a model alone.
+    model : estimator
+        The model in it.
+    """
+    given = folder / NAMES
+    names = renamed(model.cluster_names_, verified(folder, NAMES)) if given.is_file() else model.cluster_names_
+    return list(names) if are_names(names) else None
 
 
 def open_run(folder: str | Path, data: str | Path | None = None) -> PastRun:

@@ -1,5 +1,7 @@
 """One run: fit a file, write a folder of results. An interrupted run continues from its last checkpoint."""
 
+import csv
+import io
 import os
 import signal
 import threading
@@ -7,7 +9,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -26,19 +28,23 @@ from prodsc.errors import (
     reason_of,
 )
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
+from prodsc.estimators.naming import are_names
+from prodsc.pro_dsc.diagnosis import diagnose
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.progress import ProgressFunction
+from prodsc.sources.choice import NO_CHOICE, ColumnChoice
 from prodsc.sources.door import open_source
 from prodsc.sources.fingerprint import fingerprint
 from prodsc.sources.readers import read_array, read_labels, read_pairs
 from prodsc.sources.rows import as_array
 from prodsc.sources.source import Source
+from prodsc.spreadsheet import without_formula
 from prodsc.system import machine, peak_memory_mb, versions
 from prodsc.training import Callback
 
 REQUEST, CHECKPOINT, RESULT = "run.json", "checkpoint.safetensors", "result.json"
-LABELS, HISTORY, PAGE = "labels.csv", "history.csv", "report.html"
-ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, TENSORS, ABOUT, manifest.MANIFEST)
+LABELS, HISTORY, PAGE, NAMES = "labels.csv", "history.csv", "report.html", "names.json"
+ALL_FILES = (REQUEST, CHECKPOINT, RESULT, LABELS, HISTORY, PAGE, NAMES, TENSORS, ABOUT, manifest.MANIFEST)
 DATA = "rows"  # the key of their fingerprint among the digests of a request
 
 
@@ -67,10 +73,14 @@ class FitRequest:
     must_link: str | None = None  # files of pairs
     cannot_link: str | None = None
     inputs: dict[str, str] = field(default_factory=dict)  # digests of what is read; version 0.1 has none
+    choice: ColumnChoice = NO_CHOICE  # which columns are what
+    quick: bool = False  # a first look
 
     def known(self, source: Source) -> dict[str, Any]:
         """The constraints on the rows of `source` that are given to `fit`."""
         labels = None if self.known_labels is None else read_labels(source.path, self.known_labels)
+        if labels is not None and source.kept is not None:
+            labels = labels[source.kept]
         pairs = {"must_link": self.must_link, "cannot_link": self.cannot_link}
         return {"known_labels": labels} | {name: path and read_pairs(path) for name, path in pairs.items()}
 
@@ -94,7 +104,8 @@ class FitRequest:
     @classmethod
     def from_json(cls, content: dict[str, Any], folder: Path) -> Self:
         """The request in the content of run.json."""
-        request = cls(**(content | {"file": Path(content["file"]), "out": folder}))
+        choice = ColumnChoice.from_json(dict(content).get("choice", {}))
+        request = cls(**(content | {"file": Path(content["file"]), "out": folder, "choice": choice}))
         texts = [request.labels, request.recipe, request.known_labels, request.must_link, request.cannot_link]
         if not all(text is None or isinstance(text, str) for text in (*texts, *request.inputs.values())):
             raise TypeError("a name or path in it is no text")
@@ -161,7 +172,7 @@ class FitRequest:
             (self.out / CHECKPOINT).unlink(missing_ok=True)
         except NotADirectoryError as error:
             raise files.unwritable(self.out, error) from error
-        content = asdict(self) | {"file": str(self.file), "out": str(self.out)}
+        content = vars(self) | {"file": str(self.file), "out": str(self.out), "choice": self.choice.to_json()}
         with manifest.replaced(self.out, removing=before - {CHECKPOINT}) as path_of:
             files.write_json(path_of(REQUEST), content)
 
@@ -217,19 +228,45 @@ class FitResult:
     peak_memory_mb: float
     notes: list[str] = field(default_factory=list)
     report_seconds: float = 0.0  # not part of `seconds`
+    names: list[str] | None = None  # of the clusters
+    verdict: str = ""
+    advice: str = ""
 
     def summary(self) -> str:
         """Some lines for the terminal."""
-        sizes = ", ".join(map(str, self.sizes[:12])) + (", ..." if len(self.sizes) > 12 else "")
-        lines = [f"{sum(self.sizes)} rows in {len(self.sizes)} clusters of sizes {sizes}"]
+        lines = [f"{sum(self.sizes)} rows in {len(self.sizes)} clusters of sizes {self._sizes()}"]
+        lines += self._named()
         if self.scores is not None:
             lines.append("  ".join(f"{name} {value:.4f}" for name, value in self.scores.items()))
+        if self.verdict:
+            lines.append(f"{self.verdict}: {self.advice}")
         lines += [f"note: {note}" for note in self.notes]
         page = f" and {self.report_seconds:.1f} s for the page" if self.report_seconds else ""
         lines.append(f"{self.seconds:.1f} s{page}, peak memory {self.peak_memory_mb:.0f} MB")
-        written = [name for name in (LABELS, PAGE, RESULT, HISTORY, TENSORS) if (self.out / name).exists()]
-        lines.append(f"results in {self.out}: {', '.join(written)}")
+        lines.append(f"results in {self.out}: {', '.join(self.written())}")
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        content = {name: value for name, value in vars(self).items() if value is not None}
+        return content | {"out": str(self.out), "n_clusters": len(self.sizes), "files": self.written()}
+
+    def written(self) -> list[str]:
+        """The files of the run that a person looks for."""
+        return [name for name in (LABELS, PAGE, RESULT, HISTORY, TENSORS) if (self.out / name).exists()]
+
+    def _sizes(self, most: int = 12) -> str:
+        return ", ".join(map(str, self.sizes[:most])) + (", ..." if len(self.sizes) > most else "")
+
+    def _named(self, most: int = 12) -> list[str]:
+        if self.names is None:
+            return []
+        wide = max(len(str(size)) for size in self.sizes)
+        lines = [
+            f"  {c:>3}  {size:>{wide}}  {name}"
+            for c, (size, name) in enumerate(zip(self.sizes, self.names, strict=True))
+        ]
+        return lines[:most] + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])
 
 
 def run(
@@ -238,6 +275,8 @@ def run(
     progress: ProgressFunction | None = None,
     *,
     resume: bool = False,
+    report: bool = True,
+    page_progress: ProgressFunction | None = None,
 ) -> FitResult | None:
     """Fit and write the folder of results.
 
@@ -254,6 +293,10 @@ def run(
     resume : bool, default=False
         Whether to continue the interrupted run that the request was read from. Otherwise files of an earlier run in
         the folder are removed.
+    report : bool, default=True
+        Whether to make the page.
+    page_progress : ProgressFunction, optional
+        Called with (0, 1) before the page is made and with (1, 1) after it.
 
     Returns
     -------
@@ -268,7 +311,7 @@ def run(
     start = time.monotonic()
     data = rows_of(request, progress)
     data = replace(data, X=as_array(data.X))  # one object for all passes over the rows, so that files are read once
-    model = PRODSC.from_flat(**request.parameters)
+    model = PRODSC.from_flat(**(quick_parameters(len(data.X)) if request.quick else {}) | request.parameters)
     known = request.known(data)
     model.check(data, **known)  # before anything is written
     if resume:
@@ -287,7 +330,7 @@ def run(
             model.fit(data, **known, callbacks=callbacks, checkpoint=request.out / CHECKPOINT)
             if not ranks.first():
                 return None
-            result = write_results(request, data, model, start)
+            result = write_results(request, data, model, start, report, page_progress or (lambda done, total: None))
     except KeyboardInterrupt as stop:
         raise Interrupted(f"{stop or 'stopped'}; continue with: prodsc fit --resume {request.out}") from None
     except RankError as lost:
@@ -316,13 +359,48 @@ def _stopped_by_sigterm() -> Iterator[None]:
 def rows_of(request: FitRequest, progress: ProgressFunction | None = None) -> Source:
     """The rows that a request asks to cluster."""
     exclude = [] if request.known_labels is None else [request.known_labels]
-    return open_source(str(request.file), labels=request.labels, exclude=exclude, progress=progress)
+    return open_source(
+        str(request.file), labels=request.labels, exclude=exclude, progress=progress, choice=request.choice
+    )
 
 
-def write_results(request: FitRequest, data: Source, model: PRODSC, start: float) -> FitResult:
+def columns_of_run(folder: Path) -> tuple[ColumnChoice, list[str]]:
+    """What the columns of new rows are, by the fit in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run, or of a model alone.
+
+    Returns
+    -------
+    choice : ColumnChoice
+        As at the fit; missing values are filled with the medians of the rows of the fit.
+    exclude : list of str
+        Columns of labels at the fit.
+    """
+    try:
+        request = FitRequest.from_json(files.read_json(folder / REQUEST), folder)
+        fill_values = files.read_json(folder / RESULT)["data"].get("fill_values")
+    except (OSError, ValueError, KeyError, TypeError):  # a model without a run
+        return NO_CHOICE, []
+    choice = replace(request.choice, columns=(), impute=fill_values or request.choice.impute)  # names are matched
+    return choice, [name for name in (request.labels, request.known_labels) if name is not None]
+
+
+def write_results(
+    request: FitRequest,
+    data: Source,
+    model: PRODSC,
+    start: float,
+    report: bool = True,
+    page_progress: ProgressFunction = lambda done, total: None,
+) -> FitResult:
     """Write labels, model, history, page and result.json; `start` is when the run began."""
+    name_clusters(model, data)
     with manifest.replaced(request.out) as path_of:
-        write_labels(path_of(LABELS), [(model.labels_, model.confidence_, model.outlier_score_)])
+        parts = [(model.labels_, model.confidence_, model.outlier_score_)]
+        write_labels(path_of(LABELS), parts, RowNames(_readable_ids(data), data.kept, shown_names(model)))
         files.write_text(path_of(HISTORY), history_csv(model.history_))
     model.save(request.out)
     known_scores = scores(data.y, model.labels_) if data.y is not None else None
@@ -333,6 +411,9 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
         )
     if model.k_curve_ is not None:
         notes.append(f"n_clusters='auto' found {model.k_curve_.summary()}")
+    if request.quick:
+        notes.append("this was a quick look; fit again without --quick before you use the labels.")
+    diagnosis = diagnose(model, data)
     result = FitResult(
         request.out,
         np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
@@ -340,21 +421,50 @@ def write_results(request: FitRequest, data: Source, model: PRODSC, start: float
         time.monotonic() - start,
         peak_memory_mb(),
         notes,
+        names=shown_names(model),
+        verdict=diagnosis.verdict,
+        advice=diagnosis.advice,
     )
     content = result_content(request, data, model, result)
-    if problem := _try_report(request, data, model, content):
+    if report:
+        page_progress(0, 1)
+    if report and (problem := _try_report(request, data, model, content)):
         warnings.warn(problem, stacklevel=2)
         content["notes"] = [*notes, problem]
-    result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
+    if report:
+        page_progress(1, 1)
+        result = replace(result, report_seconds=time.monotonic() - start - result.seconds)
     with manifest.replaced(request.out) as path_of:
         files.write_json(path_of(RESULT), content | {"report_seconds": round(result.report_seconds, 3)})
     return result
 
 
+def name_clusters(model: PRODSC, data: Source, **shown: Any) -> None:
+    """Name the clusters of a fit; what prevents it is told, for the labels are worth keeping without names."""
+    try:
+        model.name_clusters(data, ids=_readable_ids(data), **shown)
+    except (InputError, OSError, ValueError) as error:
+        warnings.warn(f"the clusters have no names ({reason_of(error)}).", stacklevel=2)
+
+
+def shown_names(model: PRODSC) -> list[str] | None:
+    """The names of the clusters if they say more than numbers."""
+    return list(model.cluster_names_) if are_names(model.cluster_names_) else None
+
+
+def _readable_ids(data: Source) -> list[str] | None:
+    """The names of the rows; None if they cannot be read, for the labels are worth keeping without them."""
+    try:
+        return data.ids
+    except (InputError, OSError, ValueError) as error:
+        warnings.warn(f"the names of the rows are left out ({reason_of(error)}).", stacklevel=2)
+        return None
+
+
 def _try_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any]) -> str:
     """Write the page; whatever prevents it is returned as a sentence, for the fit is worth keeping without it."""
     try:
-        write_report(request, data, model, content)
+        write_report(request, data, model, content, **page_size(content["seconds"], request.quick))
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"{stop or 'stopped'} while {PAGE} was made; {LABELS} and the model are kept") from None
     except MissingExtraError as missing:
@@ -405,6 +515,7 @@ def result_content(request: FitRequest, data: Source, model: PRODSC, result: Fit
             "shape": list(data.X.shape),
             "dtype": str(data.X.dtype),
             "fingerprint": fingerprint(data.X),
+            **({} if data.fill_values is None else {"fill_values": data.fill_values}),
         },
         "parameters": plain_parameters(model),
         "used": {
@@ -414,14 +525,65 @@ def result_content(request: FitRequest, data: Source, model: PRODSC, result: Fit
             "seed": model.seed_,
             "device": str(model.device_),
         },
-        "clusters": {"sizes": result.sizes, "inertia": getattr(model.partition_, "inertia", None)},
+        "clusters": {
+            "sizes": result.sizes,
+            "names": model.cluster_names_,
+            "inertia": getattr(model.partition_, "inertia", None),
+        },
         "scores": result.scores,
+        "verdict": result.verdict,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
         "peak_memory_mb": round(result.peak_memory_mb, 1),
         "versions": versions(),
         "machine": machine(),
     }
+
+
+def quick_parameters(n_rows: int, steps: int = 60, batch_size: int = 1024) -> dict[str, Any]:
+    """Parameters of a first look: few steps, however many rows there are.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    steps : int
+        Of the joint phase; labels of the digits are then within a few points of those of a whole fit.
+    batch_size : int
+        Rows of a step.
+
+    Returns
+    -------
+    dict
+    """
+    per_epoch = max(1, n_rows // batch_size)
+    return {"epochs": max(1, steps // per_epoch), "warmup_steps": 20, "n_init": 3, "batch_size": batch_size}
+
+
+def page_size(
+    fit_seconds: float, quick: bool, row_seconds: float = 0.003, figure_seconds: float = 4.0
+) -> dict[str, Any]:
+    """How much the page of a fit may show, so that it does not take longer than the fit.
+
+    Parameters
+    ----------
+    fit_seconds : float
+        What the fit took.
+    quick : bool
+        Whether it was a quick look, whose page has no figures of the theory.
+    row_seconds : float
+        What t-SNE takes for a row, of some hundred to 2,000, on a slow core.
+    figure_seconds : float
+        What the figures of the theory take there.
+
+    Returns
+    -------
+    dict
+        Options of `render_fit_page`: rows that t-SNE places itself, at most for two fifths of the time, and whether
+        there are figures, at most for half of it. `prodsc report` makes the page with all.
+    """
+    embedded = int(min(2000, max(300, 0.4 * fit_seconds / row_seconds)))
+    return {"max_embedded": embedded, "theory": not quick and fit_seconds >= 2 * figure_seconds}
 
 
 def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any], **more: Any) -> None:
@@ -436,7 +598,7 @@ def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict
         "rows x columns" if columns else "rows": f"{len(data.X):,}{columns}",
         "clusters": str(model.n_clusters_),
     }
-    title = f"Clusters of {request.file.name}"
+    title = f"{'A quick look at clusters' if request.quick else 'Clusters'} of {request.file.name}"
     more |= {"facts": facts, "y": data.y, "made": content, "columns": data.columns, "classes": data.class_names}
     if manifest.read_manifest(request.out) is None:  # a run of version 0.1
         write_fit_page(request.out / PAGE, title, model, data.X, **more)
@@ -445,21 +607,62 @@ def write_report(request: FitRequest, data: Source, model: PRODSC, content: dict
         write_fit_page(path_of(PAGE), title, model, data.X, **more)
 
 
-def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]]) -> None:
+@dataclass(frozen=True)
+class RowNames:
+    """What labels.csv says about rows and clusters beside their numbers."""
+
+    ids: Sequence[str] | None = None
+    kept: np.ndarray | None = None  # the number of each row in the file, if some were left out
+    clusters: Sequence[str] | None = None  # a name for each cluster
+
+
+NO_NAMES = RowNames()
+
+
+def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]], names: RowNames = NO_NAMES) -> None:
     """Write labels.csv from what `labelled` yields."""
-    with files.atomic(path) as part, part.open("w", encoding="utf-8") as file:
-        file.writelines(label_lines(parts))
+    with files.atomic(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(label_lines(parts, names))
 
 
-def label_lines(parts: Iterable[tuple[np.ndarray, ...]]) -> Iterator[str]:
-    """A line for each row: its label and, where the method has them, confidence and outlier score."""
-    row = 0
+def label_lines(parts: Iterable[tuple[np.ndarray, ...]], names: RowNames = NO_NAMES) -> Iterator[str]:
+    """A line for each row: its label and, where there are any, id, name, confidence and outlier score.
+
+    Parameters
+    ----------
+    parts : iterable of tuples of arrays
+        Labels and, where the method has them, confidence and outlier score.
+    names : RowNames
+        Of rows and clusters.
+    """
+    line = _CsvLine()
+    done = 0
     for labels, *numbers in parts:
-        if row == 0:
-            yield ",".join(["row", "label", "confidence", "outlier"][: 2 + len(numbers)]) + "\n"
+        if done == 0:
+            head = ["row", *(["id"] if names.ids is not None else []), "label"]
+            head += ["name"] if names.clusters is not None else []
+            yield line([*head, *["confidence", "outlier"][: len(numbers)]])
         for label, *values in zip(labels.tolist(), *(column.tolist() for column in numbers), strict=True):
-            yield f"{row},{label}{''.join(f',{value:.4f}' for value in values)}\n"
-            row += 1
+            cells = [str(done if names.kept is None else names.kept[done])]
+            cells += [] if names.ids is None else [without_formula(names.ids[done])]
+            cells += [str(label)]
+            cells += [] if names.clusters is None else [without_formula(names.clusters[label])]
+            yield line([*cells, *(f"{value:.4f}" for value in values)])
+            done += 1
+
+
+class _CsvLine:
+    """Cells as one line of CSV."""
+
+    def __init__(self) -> None:
+        self.buffer = io.StringIO()
+        self.writer = csv.writer(self.buffer, lineterminator="\n")
+
+    def __call__(self, cells: Sequence[str]) -> str:
+        self.buffer.seek(0)
+        self.buffer.truncate()
+        self.writer.writerow(cells)
+        return self.buffer.getvalue()
 
 
 def history_csv(history: dict[str, np.ndarray]) -> str:

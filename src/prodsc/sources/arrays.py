@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prodsc.errors import InputError, NotNumbersError, reason_of
+from prodsc.sources.sparse_rows import sparse_array
 from prodsc.sources.stored import StoredRows, on_disk
 
 FEATURE_NAMES = ("X", "x", "features", "data", "embeddings")  # the first that a file has is X
@@ -19,19 +20,19 @@ def array_of(X: Any, *, what: str = "X") -> Any:
 
     Parameters
     ----------
-    X : array, tensor, memory map, StoredRows, pandas or polars frame, or nested list
+    X : array, tensor, memory map, StoredRows, pandas or polars frame, sparse matrix, or nested list
     what : str
         How error messages call X.
 
     Returns
     -------
     ndarray or StoredRows
-        StoredRows when X is a memory map of a whole file: its rows are read when needed.
+        StoredRows when X is a memory map of a whole file, or a large sparse matrix: its rows are read when needed.
 
     Raises
     ------
     InputError
-        If X is sparse, complex, or does not hold numbers.
+        If X is complex, or does not hold numbers.
     """
     if isinstance(X, (np.memmap, StoredRows)):
         X = on_disk(X)
@@ -39,9 +40,7 @@ def array_of(X: Any, *, what: str = "X") -> Any:
         X = X.detach().cpu()
         return (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
     if _is_sparse(X):
-        raise InputError(
-            f"{what} is a sparse matrix; prodsc takes dense rows. Use {what}.toarray() or reduce it first."
-        )
+        return sparse_array(X, what)
     array: Any = X if isinstance(X, StoredRows) else _in_memory_array(X, what)
     if array.dtype.kind in "OUS":
         array = _numbers(array, what)
@@ -99,7 +98,7 @@ def matched_columns(array: Any, names: Sequence[str], expected: Sequence[str], *
         raise InputError(
             f"{what} must have the {len(expected)} columns that the model was fitted on, but it "
             f"{' and '.join(problems)}"
-            f"; {'rename or add the columns' if missing else 'drop the columns (or name the one that holds labels)'}."
+            f"; {'rename or add the columns' if missing else 'drop them (--drop), or name the one with labels'}."
         )
     position = {name: i for i, name in enumerate(names)}
     if len(position) != len(names) or len(set(expected)) != len(expected):
@@ -167,7 +166,10 @@ def _numbers(array: np.ndarray, what: str) -> np.ndarray:
     try:
         return array.astype(np.float64)
     except ValueError as error:
-        raise InputError(f"{what} holds text ({error}); prodsc takes numbers. Encode or drop those columns.") from error
+        raise InputError(
+            f"{what} holds text ({error}); prodsc takes numbers. Encode those columns, or say what they are: "
+            f"prodsc.open_source({what}, id=..., text=..., drop=...)."
+        ) from error
     except (TypeError, OverflowError) as error:
         raise NotNumbersError(
             f"{what} holds values that are not numbers, such as dates or lists ({reason_of(error)}); prodsc takes "

@@ -4,6 +4,7 @@ Rows in files are read once: ranks share the blocks, and the result is kept with
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from prodsc import ranks
 from prodsc.errors import InputError
+from prodsc.sources.arrays import listed
 from prodsc.sources.fingerprint import block_digest, block_rows, combined
 from prodsc.sources.stored import StoredRows, read_ahead
 
@@ -116,7 +118,7 @@ class RunningStatistics:
         return cls(**(content | {name: np.array(content[name]) for name in ("mean", "square", "low", "high")}))
 
 
-def check_values(array: Any, *, what: str = "X", columns: bool = True) -> Summary:
+def check_values(array: Any, *, what: str = "X", columns: bool = True, names: Sequence[str] | None = None) -> Summary:
     """Check that every number is finite.
 
     Parameters
@@ -126,6 +128,8 @@ def check_values(array: Any, *, what: str = "X", columns: bool = True) -> Summar
         How error messages call the array.
     columns : bool
         Whether to compute statistics of the columns as well.
+    names : sequence of str or None
+        Names of the columns, for error messages.
 
     Returns
     -------
@@ -153,9 +157,23 @@ def check_values(array: Any, *, what: str = "X", columns: bool = True) -> Summar
     if statistics.n_bad:
         raise InputError(
             f"{what} has {statistics.n_bad} {'row' if statistics.n_bad == 1 else 'rows'} with NaN or infinity (inf) "
-            f"(first: row {statistics.first_bad}, {statistics.bad_kind}). Drop or impute them first."
+            f"(first: row {statistics.first_bad}, {statistics.bad_kind}){_bad_columns(array, names)}. Drop or impute "
+            "them first: --impute drop, --impute median or, in Python, prodsc.open_source(X, impute='median')."
         )
     return statistics.summary()
+
+
+def _bad_columns(array: Any, names: Sequence[str] | None) -> str:
+    """How many values of each column are not finite, those with the most first."""
+    if array.ndim != 2:
+        return ""
+    counts = np.zeros(array.shape[1], dtype=np.int64)
+    step = block_rows(array)
+    for start in range(0, len(array), step):
+        counts += (~np.isfinite(np.asarray(array[start : start + step], dtype=np.float64))).sum(0)
+    worst = [int(j) for j in np.argsort(-counts, kind="stable") if counts[j]]
+    shown = [f"{f'column {j}' if names is None else names[j]} {counts[j]}" for j in worst]
+    return f": {listed(shown)}"
 
 
 def _statistics_of_files(array: StoredRows, columns: bool) -> RunningStatistics:

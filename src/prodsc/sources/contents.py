@@ -28,6 +28,7 @@ class FileContents:
     matrix: MatrixReader | None = None  # None if X is one of the arrays
     columns: Callable[[Collection[str]], list[str] | None] | None = None  # names of the columns of that X, without X
     notes: Callable[[Collection[str]], list[str]] | None = None  # what the user should know, given excluded columns
+    is_table: bool = False  # whether the arrays are columns, of which X is made
     coordinates: Collection[str] = ()  # columns that are features although labels often have their name
 
 

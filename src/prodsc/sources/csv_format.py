@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Sequence
@@ -41,8 +42,8 @@ def csv_format(path: Path) -> CsvFormat:
     -------
     CsvFormat
     """
-    _check_text(path)
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    text = _check_text(path)
+    with path.open(encoding="utf-8-sig" if text.encoding == "utf-8" else text.encoding, newline="") as file:
         first = file.readline()
         file.seek(0)
         delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(first)
@@ -61,17 +62,27 @@ def csv_format(path: Path) -> CsvFormat:
         "if it is data, write names above it."
     )
     return CsvFormat(
-        pa.csv.ReadOptions(column_names=names, block_size=block),
-        pa.csv.ParseOptions(delimiter=delimiter),
+        pa.csv.ReadOptions(column_names=names, block_size=block, encoding=text.encoding),
+        pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=text.quoted),
         "," if decimal_comma else ".",
         header,
-        (note,) if counted else (),
+        (*text.notes, *((note,) if counted else ())),
     )
 
 
-def _check_text(path: Path) -> None:
-    """A NUL would be taken for a part of a number or name."""
-    position = 0
+@dataclass(frozen=True)
+class _TextFacts:
+    """What a file of text is like."""
+
+    encoding: str
+    quoted: bool  # only then can a cell have a line end in it
+    notes: tuple[str, ...] = ()
+
+
+def _check_text(path: Path) -> _TextFacts:
+    """A NUL would be taken for a part of a number or name. What is not UTF-8 is taken for what Excel writes."""
+    position, quoted, utf8 = 0, False, True
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         while block := file.read(2**20):
             if (at := block.find(b"\0")) >= 0:
@@ -80,6 +91,20 @@ def _check_text(path: Path) -> None:
                     "save it as CSV in UTF-8 again."
                 )
             position += len(block)
+            quoted = quoted or b'"' in block
+            utf8 = utf8 and _decodes(decoder, block)
+    if utf8:
+        return _TextFacts("utf-8", quoted)
+    note = f"{path} is not UTF-8 and is read as Windows-1252, as Excel writes; save it as 'CSV UTF-8' if it looks odd."
+    return _TextFacts("cp1252", quoted, (note,))
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, block: bytes) -> bool:
+    try:
+        decoder.decode(block)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _delimiter(first: str) -> str:

@@ -237,14 +237,14 @@ def _from_tensor(file: Any, name: Any, path: Path) -> np.ndarray:
 
 
 def _open_csv(path: Path, stack: ExitStack) -> FileContents:
-    return _of_tables([open_csv(path)])
+    return of_tables([open_csv(path)])
 
 
 def _open_parquet(path: Path, stack: ExitStack) -> FileContents:
-    return _of_tables([open_parquet(path, stack)])
+    return of_tables([open_parquet(path, stack)])
 
 
-def _of_tables(tables: list[ColumnTable]) -> FileContents:
+def of_tables(tables: list[ColumnTable]) -> FileContents:
     """One table, or several below each other."""
     arrays = {field.name: partial(_stacked_column, tables, field.name) for field in tables[0].fields.values()}
     return FileContents(
@@ -252,7 +252,8 @@ def _of_tables(tables: list[ColumnTable]) -> FileContents:
         partial(table_matrix, tables),
         partial(matrix_columns, tables[0]),
         lambda exclude: [*tables[0].notes, *id_notes(tables[0], exclude)],
-        coordinates(tables[0]),
+        is_table=True,
+        coordinates=coordinates(tables[0]),
     )
 
 
@@ -278,7 +279,7 @@ def _open_folder(folder: Path, stack: ExitStack) -> FileContents:
     if len({path.suffix.lower() for path in paths}) > 1:
         raise InputError(f"{folder} holds .npy and .parquet files; keep only those of one kind in it.")
     if paths[0].suffix.lower() == ".parquet":
-        return _of_tables([open_parquet(path, stack) for path in paths])
+        return of_tables([open_parquet(path, stack) for path in paths])
     labels = {path.stem: _open_npy(path, stack).arrays[""] for path in paths if path.stem in LABEL_NAMES}
     shards = [path for path in paths if path.stem not in LABEL_NAMES]
     return FileContents({"X": partial(_stacked_files, folder, shards, stack), **labels})

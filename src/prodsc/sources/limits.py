@@ -71,6 +71,23 @@ def check_size(n_bytes: int, path: Path, what: str = "its content") -> None:
         )
 
 
+def check_memory(n_bytes: int, what: str) -> None:
+    """Raise an InputError if something in memory would become too large for this machine.
+
+    Parameters
+    ----------
+    n_bytes : int
+        What it would take.
+    what : str
+        The beginning of the sentence, which goes on with "would take".
+    """
+    if n_bytes > (free := LIMITS.memory_share * available_memory()):
+        raise InputError(
+            f"{what} would take {n_bytes / GB:,.1f} GB of memory, and {free / GB:,.1f} GB may be used; use PRODSC, "
+            "which reads it in batches, or reduce its columns first (sklearn.decomposition.TruncatedSVD)."
+        )
+
+
 def check_unpacked(n_bytes: int, path: Path, what: str) -> None:
     """Raise an InputError if content is too large for its file, as `check_size` does; memory does not matter."""
     if n_bytes > LIMITS.largest(path):

@@ -7,8 +7,10 @@ Every failure is an InputError of one sentence: the rule, the value and the way 
 
 import os
 import warnings
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -19,6 +21,7 @@ import numpy as np
 from prodsc.errors import InputError, did_you_mean
 from prodsc.progress import ProgressFunction
 from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
+from prodsc.sources.choice import NO_CHOICE, ColumnChoice, chosen_columns, completed, joined_texts
 from prodsc.sources.contents import ArrayLoaders, FileContents, check_text, utf8_text
 from prodsc.sources.formats import OPENERS, existing, opened, siblings
 from prodsc.sources.source import Source
@@ -29,6 +32,7 @@ def read(
     *,
     labels: str | PathLike[str] | None = None,
     exclude: Collection[str] = (),
+    choice: ColumnChoice = NO_CHOICE,
     progress: ProgressFunction | None = None,
     max_bytes: int = 2**28,
 ) -> Source:
@@ -42,6 +46,8 @@ def read(
         An array or column of the same file by its name, or the path of another file.
     exclude : collection of str
         Arrays or columns that are no part of X.
+    choice : ColumnChoice
+        Which columns are what, and what becomes of missing values.
     progress : callable or None
         Called with the rows done and the rows in total while a large table is converted.
     max_bytes : int
@@ -58,24 +64,142 @@ def read(
         If the file does not exist, is damaged, or holds no numeric matrix.
     """
     path = existing(path, folders=True)
+    notes: list[str] = []
     with opened(path) as contents:
-        usual = _label_names(contents)
-        names = usual if labels is None else [labels] if isinstance(labels, str) else []
-        no_features = {*usual, *names, *exclude}
-        X, columns = _features(contents, path, no_features, progress, max_bytes)
-        y = _vector(contents, names)
-        notes = [] if contents.notes is None else contents.notes(no_features)
-        if labels is None and contents.coordinates:
-            notes += [_coordinate_note(name, path) for name in contents.coordinates if name not in exclude]
-        class_names = _class_names(contents) if path.suffix.lower() == ".npz" and y is not None else None
+        source = source_of(contents, path, labels, exclude, choice, progress, max_bytes, notes)
     for note in notes:  # not inside `opened`, which hides the warnings of the libraries
         warnings.warn(note, UserWarning, stacklevel=2)
+    others = {name: partial(_read_kept, path, name, source.kept) for name in source.others}
+    texts = source.texts if source.texts is not None or source.kept is not None else _texts_beside(path, len(source.X))
+    return replace(source, paths=(path,), others=others, texts=texts)
+
+
+def _texts_beside(path: Path, n: int) -> list[str] | None:
+    """The lines of NAME.texts.txt beside a file, which `prodsc extract` writes."""
+    beside = path.with_name(f"{path.stem}.texts.txt")
+    with suppress(OSError, UnicodeDecodeError):
+        lines = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        return lines if len(lines) == n else None
+    return None
+
+
+def source_of(
+    contents: FileContents,
+    path: Path,
+    labels: str | PathLike[str] | None,
+    exclude: Collection[str],
+    choice: ColumnChoice,
+    progress: ProgressFunction | None,
+    max_bytes: int,
+    notes: list[str],
+) -> Source:
+    """X, y and what else was chosen of the contents of a file or of a table in memory.
+
+    Parameters
+    ----------
+    contents : FileContents
+    path : Path
+        The file, or what messages call the table.
+    labels, exclude, choice, progress, max_bytes
+        As for `read`.
+    notes : list of str
+        Sentences that the user should read are added to it.
+
+    Returns
+    -------
+    Source
+    """
+    usual = _label_names(contents)
+    names = usual if labels is None else [labels] if isinstance(labels, str) else []
+    columns_of_table = [name for name in contents.arrays if name] if contents.is_table else []
+    vectors = [name for name in contents.arrays if name]
+    chosen = choice.within(vectors, str(path)) if contents.is_table else _arrays_chosen(choice, vectors, path)
+    no_features = {*usual, *names, *exclude, *(chosen.no_features(columns_of_table) if contents.is_table else ())}
+    no_features -= {name for name in chosen.columns if name not in names}  # a column called 'target' may be a feature
+    X, columns = _features(contents, path, no_features, progress, max_bytes)
+    if not contents.is_table:
+        X, columns = chosen_columns(X, columns, choice, str(path))
+    y = _vector(contents, [name for name in names if name not in chosen.columns])
+    if contents.notes is not None:
+        notes += contents.notes(no_features)
+    if labels is None and contents.coordinates:
+        notes += [_coordinate_note(name, path) for name in contents.coordinates if name not in no_features]
+    class_names = _class_names(contents) if path.suffix.lower() == ".npz" and y is not None else None
     where = f"{path}" if labels is None or y is not None else f"{labels}"
     if labels is not None and y is None:
-        y = _label_file(labels, path, [name for name in contents.arrays if name])
+        y = _label_file(labels, path, vectors)
     codes, values = (None, None) if y is None else label_codes(y, X, where)
-    ids = partial(read_ids, path, len(X))
-    return Source(path.stem, X, codes, columns, class_names or values, paths=(path,), read_ids=ids)
+    ids: Callable[[], list[str] | None] = partial(read_ids, path, len(X))
+    if chosen.id is not None:
+        names_of_rows = _row_names(contents.arrays[chosen.id](), len(X), chosen.id, path, notes)
+        ids = lambda: names_of_rows  # noqa: E731
+    texts = joined_texts([contents.arrays[name]() for name in chosen.text]) if chosen.text else None
+    used = {*(columns or ()), *([chosen.id] if chosen.id else []), *chosen.text}
+    others = {name: contents.arrays[name] for name in columns_of_table if name not in used}
+    opened_source = Source(
+        path.stem, X, codes, columns, class_names or values, read_ids=ids, texts=texts, others=others
+    )
+    return without_missing(opened_source, choice, str(path))
+
+
+def _arrays_chosen(choice: ColumnChoice, names: list[str], path: Path) -> ColumnChoice:
+    """Of a file of arrays, `id` and `text` are arrays; `columns` and `drop` are columns of X."""
+    return replace(choice, columns=(), drop=()).within(names, str(path))
+
+
+def without_missing(source: Source, choice: ColumnChoice, where: str) -> Source:
+    """A source whose missing values are filled, or whose rows with missing values are dropped, as the choice says.
+
+    Parameters
+    ----------
+    source : Source
+    choice : ColumnChoice
+        Its `impute` is used.
+    where : str
+        How messages call the input.
+
+    Returns
+    -------
+    Source
+    """
+    done = completed(source.X, source.columns, choice.impute, where)
+    kept = done.kept
+    if kept is None:
+        return replace(source, X=done.X, fill_values=done.fill_values)
+    load_ids, texts = source.read_ids, source.texts
+    return replace(
+        source,
+        X=done.X,
+        kept=kept,
+        y=None if source.y is None else source.y[kept],
+        read_ids=lambda: None if (names := load_ids()) is None else [names[i] for i in kept],
+        texts=None if texts is None else [texts[i] for i in kept],
+        others={name: partial(lambda load: load()[kept], load) for name, load in source.others.items()},
+    )
+
+
+def _row_names(values: np.ndarray, n: int, name: str, path: Path, notes: list[str]) -> list[str]:
+    """The names of rows as text. A name that two rows share would not say which row is meant."""
+    if values.shape != (n,):
+        raise InputError(f"--id: '{name}' of {path} must have one value for each of {n} rows; it has {values.shape}.")
+    names = [_as_text(value) for value in values.tolist()]
+    if len(set(names)) < n:
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        notes.append(f"the column '{name}' of {path} has '{twice}' in more than one row.")
+    return names
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    whole = isinstance(value, float) and value.is_integer()  # a column of whole numbers with gaps is read as floats
+    return "" if value is None else str(int(value) if whole else value)
+
+
+def _read_kept(path: Path, name: str, kept: np.ndarray | None) -> np.ndarray:
+    values = read_array(path, name)
+    assert values is not None
+    return values if kept is None else values[kept]
 
 
 def read_labels(path: str | PathLike[str] | None, labels: str) -> np.ndarray:
@@ -176,7 +300,7 @@ def read_ids(path: str | PathLike[str], n: int) -> list[str] | None:
     if os.path.isfile(beside):
         names = utf8_text(beside, "write one name per line").removesuffix("\n").split("\n")
         return names if len(names) == n else None
-    for name in ("ids", "id"):
+    for name in ("ids", "id", "_index"):  # the last one is that of AnnData
         ids = read_array(path, name) if path.suffix.lower() in OPENERS else None
         if ids is not None and ids.shape == (n,) and ids.dtype.kind in "iuUSO":
             return [

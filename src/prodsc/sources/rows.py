@@ -16,6 +16,7 @@ from prodsc.errors import InputError
 from prodsc.sources.arrays import array_of, frame_columns, matched_columns
 from prodsc.sources.checks import Summary
 from prodsc.sources.door import open_source
+from prodsc.sources.frames import is_cells, is_plain_frame
 from prodsc.sources.named import dataset_info
 from prodsc.sources.readers import read_column_names
 from prodsc.sources.source import Source
@@ -248,13 +249,28 @@ def as_array(X: Any, *, columns: Sequence[str] | None = None, what: str = "X") -
     InputError
         If X does not hold numbers, or its column names are not those of `columns`.
     """
-    if isinstance(X, (str, PathLike)):
-        X = open_source(X)
+    X = opened_unless_plain(X)
     names = None if columns is None else column_names(X)
     array = array_of(X.X if isinstance(X, Source) else X, what=what)
     if columns is None or names is None or array.ndim != 2:
         return array
     return matched_columns(array, names, columns, what=what)
+
+
+def opened_unless_plain(X: Any) -> Any:
+    """X as a Source if it is a path, a table that is no plain frame, or single cells; else as it is.
+
+    Parameters
+    ----------
+    X : whatever `as_array` takes
+
+    Returns
+    -------
+    Source, or X
+    """
+    if isinstance(X, Source):
+        return X
+    return open_source(X) if isinstance(X, (str, PathLike)) or is_cells(X) or not is_plain_frame(X) else X
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -270,7 +286,7 @@ def column_names(X: Any) -> list[str] | None:
         None if the columns have no names, or names that are not text.
     """
     if not isinstance(X, (str, PathLike)):
-        return frame_columns(X)
+        return frame_columns(opened_unless_plain(X))
     return None if dataset_info(X) is not None else read_column_names(X)  # no named data set has column names
 
 

@@ -1,6 +1,6 @@
 """What every input becomes: rows, and whatever else is known about them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -41,6 +41,14 @@ class Source:
         What a reader of scores on these rows must know.
     read_ids : callable
         Reads the names of the rows.
+    texts : list of str or None
+        The text of each row, from the columns that were chosen as text.
+    kept : ndarray of int or None
+        The number of each row in the input, if rows with missing values were dropped.
+    fill_values : dict or None
+        What missing values of each column became.
+    others : mapping from name to callable
+        Columns that are no features; each is read when called.
     """
 
     name: str
@@ -53,6 +61,10 @@ class Source:
     split: Split = "all"
     notes: tuple[str, ...] = ()
     read_ids: Callable[[], list[str] | None] = field(default=lambda: None, repr=False)
+    texts: list[str] | None = field(default=None, repr=False)
+    kept: np.ndarray | None = field(default=None, repr=False)
+    fill_values: dict[str, float] | None = field(default=None, repr=False)
+    others: Mapping[str, Callable[[], np.ndarray]] = field(default_factory=dict, repr=False)
 
     @property
     def path(self) -> Path | None:

@@ -36,6 +36,7 @@ class ColumnTable:
     column: Callable[[int], pa.ChunkedArray]
     header: bool = True
     in_memory: bool = False
+    on_disk: bool = True  # False for a table of the user's that has no file
     width: Callable[[int], float] = lambda i: 0.0  # of a column of vectors as the file declares it; 0 if it does not
     notes: tuple[str, ...] = ()  # how the file was understood, where that is not certain
 
@@ -130,7 +131,8 @@ def table_matrix(
     columns = plans[0].columns
     if sum(plan.nbytes for plan in plans) <= max_bytes or all(table.in_memory for table in tables):
         for plan in plans:
-            check_size(plan.nbytes, plan.table.path, "its matrix")
+            if plan.table.on_disk:
+                check_size(plan.nbytes, plan.table.path, "its matrix")
         matrices = [_in_memory(plan) for plan in plans]
         return matrices[0] if len(matrices) == 1 else np.concatenate(matrices), columns
     n, done = sum(table.n_rows for table in tables), 0
@@ -189,8 +191,8 @@ def id_notes(table: ColumnTable, exclude: Collection[str], *, least_rows: int = 
         if (np.diff(values) == 1).all() or (named and len(np.unique(values)) == len(values)):
             notes.append(
                 f"the column '{field.name}' of {table.path} has another whole number in every row, as numbers of rows "
-                "have, and is used as a feature; if it is none, drop it from the file or open the file with "
-                f"prodsc.open_source(path, exclude=['{field.name}'])."
+                f"have, and is used as a feature; if it names the rows, say so: --id {field.name}, or "
+                f"prodsc.open_source(X, id='{field.name}')."
             )
     return notes
 
@@ -201,7 +203,7 @@ def column_values(table: ColumnTable, i: int) -> np.ndarray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_integer(column.type) and not column.null_count:
         return column.to_numpy()  # a list takes ten times the memory
-    if is_text(kind) or pa.types.is_binary(kind):
+    if table.on_disk and (is_text(kind) or pa.types.is_binary(kind)):
         return np.asarray(text_values(column, table.path, f"the column '{table.fields[i].name}'"))
     return np.asarray(column.to_pylist())
 
@@ -228,8 +230,8 @@ def _plan(table: ColumnTable, exclude: Collection[str]) -> MatrixPlan:
         _refuse_decimal_commas(table, text)
         raise InputError(
             f"{table.path} has columns that are not numbers: {listed(f'{f.name} ({f.type})' for f in text.values())}; "
-            f"drop them (pandas: df.drop(columns=[...])), or pass labels='{next(iter(text.values())).name}' if that "
-            "column is the labels."
+            "say what they are: --drop (no features), --text, --id, or --labels if it is known classes; in Python "
+            f"prodsc.open_source(X, drop=['{next(iter(text.values())).name}'])."
         )
     return _columns(table, list(fields), matrix_columns(table, exclude))
 

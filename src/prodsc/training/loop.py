@@ -71,6 +71,7 @@ class Training:
     step: int = 0  # steps done in it
     optimizer: Optimizer | None = None
     batch: Any = None  # what the terms read of the last batch
+    ended_early: str = ""  # why the last phase ended with steps left
 
     @property
     def current(self) -> Phase:
@@ -82,6 +83,7 @@ class Callback:
 
     columns: ClassVar[tuple[str, ...]] = ()  # of the history that it writes with `annotate`
     state: nn.Module | None = None  # what a checkpoint saves of it
+    reason: ClassVar[str] = "a callback asked for it"  # why it ends a phase early
 
     def on_batch(self, training: Training) -> None:
         """Before the loss of a batch is computed: weights of terms may still be changed for it."""
@@ -147,7 +149,9 @@ def train(
         optimizer = training.optimizer
         assert optimizer is not None
         for t in range(training.step, phase.steps):
-            if any(callback.ends_phase(training) for callback in callbacks):
+            ending = [callback for callback in callbacks if callback.ends_phase(training)]
+            if ending:
+                training.ended_early = ending[0].reason
                 break
             training.batch = None  # frees its memory before the next one is made
             training.batch = make_step(phase, t)

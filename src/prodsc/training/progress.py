@@ -40,3 +40,9 @@ class ProgressCallback(Callback):
             losses = {term: value for term, value in training.history.last().items() if term != "total"}
             detail = "  ".join(f"{LOSS_NAMES.get(term, term)} {value:.4g}" for term, value in losses.items())
             self.display.update(name, step, steps, detail)
+
+    def on_end(self, training: Training) -> None:
+        """Say that training is over, and why it ended with steps left."""
+        if training.ended_early:
+            name, step = training.current.name, training.step
+            self.display.update(name, step, step, f"ended early: {training.ended_early}")

@@ -100,6 +100,7 @@ class BestWeightsCallback(Callback):
     """
 
     columns = ("agreement", "perplexity")
+    reason = "labels were best before"
 
     def __init__(
         self, evaluate: Callable[[], tuple[float, float]], network: nn.Module, rules: StoppingRules = STOPPING_RULES
@@ -158,6 +159,7 @@ class StopWhenConverged(Callback):
     """
 
     columns = ("stability",)
+    reason = "labels have settled"
 
     def __init__(self, evaluate: Callable[[], np.ndarray], n_rows: int, rules: StoppingRules = STOPPING_RULES):
         self.evaluate, self.rules = evaluate, rules

@@ -52,7 +52,7 @@ class KOptions:
 K_OPTIONS = KOptions()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KCurve:
     """The score of every candidate k.
 
@@ -75,6 +75,13 @@ class KCurve:
     agreement: list[float]
     reference: list[float]
     rows: int
+
+    def __str__(self) -> str:
+        best = sorted(zip(self.scores, self.candidates, self.agreement, strict=True), reverse=True)[:5]
+        lines = [f"{k:>5} {score:>12.2f} {agreement:>10.0%}" for score, k, agreement in best]
+        return "\n".join([self.summary(), f"{'k':>5} {'score, bits':>12} {'agreement':>10}", *lines])
+
+    __repr__ = __str__  # the curve itself is hundreds of numbers
 
     @property
     def k(self) -> int:
