@@ -172,7 +172,7 @@ def test_a_label_of_many_digits_is_one_sentence_though_the_digest_is_right(data,
     run(request_of(data, tmp_path / "run"))
     with manifest.replaced(tmp_path / "run") as path_of:
         files.write_text(path_of("labels.csv"), f"row,label,confidence\n0,{'9' * 40},1.0\n")
-    with pytest.raises(ModelFileError, match="damaged .OverflowError"):
+    with pytest.raises(ModelFileError, match=r"damaged .OverflowError"):
         open_run(tmp_path / "run")
 
 
