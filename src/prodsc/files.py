@@ -313,7 +313,9 @@ def read_tensors(path: str | Path) -> "tuple[dict[str, str], dict[str, Tensor]]"
     except (SafetensorError, OSError, RuntimeError, ValueError, TypeError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged or not a safetensors file ({reason_of(error)}).") from error
     if SEAL in metadata and metadata[SEAL] != tensors_sha256(tensors, metadata):
-        raise ModelFileError(f"{path} is damaged: it does not match the digest that it carries.")
+        raise ModelFileError(
+            f"{path} is damaged: it does not match the digest that it carries. Copy it again, or start anew."
+        )
     return metadata, tensors
 
 

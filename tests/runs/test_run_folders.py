@@ -168,6 +168,14 @@ def test_a_value_that_cannot_be_is_one_sentence_though_the_digest_is_right(data,
     assert len(str(caught.value)) < 500
 
 
+def test_a_label_of_many_digits_is_one_sentence_though_the_digest_is_right(data, tmp_path):
+    run(request_of(data, tmp_path / "run"))
+    with manifest.replaced(tmp_path / "run") as path_of:
+        files.write_text(path_of("labels.csv"), f"row,label,confidence\n0,{'9' * 40},1.0\n")
+    with pytest.raises(ModelFileError, match=r"damaged .OverflowError"):
+        open_run(tmp_path / "run")
+
+
 def test_every_file_of_a_run_is_listed(data, tmp_path):
     run(request_of(data, tmp_path / "run"))
     listed = json.loads((tmp_path / "run" / "manifest.json").read_text())["files"]

@@ -136,6 +136,16 @@ def test_checkpoint_files_are_checked(tmp_path):
         load_checkpoint(path)
 
 
+def test_a_checkpoint_with_the_name_of_another_phase_is_refused(tmp_path):
+    training, step = setup()
+    train(training, step)
+    save_checkpoint(tmp_path / "c", training, {})
+    saved = load_checkpoint(tmp_path / "c")
+    saved.history["phase"][0] = "other"
+    with pytest.raises(ModelFileError, match="does not fit this network"):
+        saved.restore(setup()[0])
+
+
 def test_a_checkpoint_of_an_older_version_is_refused(tmp_path, monkeypatch):
     training, step = setup()
     train(training, step)

@@ -134,7 +134,7 @@ def open_run(folder: str | Path, data: str | Path | None = None) -> PastRun:
         labels, confidence = _labels(verified(folder, LABELS))
         if not isinstance(result["data"]["fingerprint"], str):
             raise TypeError("the fingerprint of the data is not text")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ModelFileError(
             f"the run in {folder} is damaged ({type(error).__name__}: {reason_of(error)}). Copy it again, or fit again."
         ) from error

@@ -54,6 +54,7 @@ class Checkpoint:
     def restore(self, training: Training) -> None:
         """Put weights, optimiser, states and history back."""
         try:
+            _codes(self.history["phase"], [phase.name for phase in training.phases])  # raises for unknown ones
             training.network.load_state_dict(self.network)
             training.extra_state.load_state_dict(self.extra)
             load_optimizer_tensors(training.optimizer, self.optimizer)
