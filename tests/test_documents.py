@@ -300,7 +300,7 @@ def test_the_walk_of_a_fit_is_in_the_order_in_which_it_runs(tmp_path, monkeypatc
         if event == "call" and frame.f_code.co_filename.startswith(package):
             calls.append((frame.f_code.co_filename.removeprefix(package), frame.f_code.co_qualname))
 
-    options = ["-k", "3", "--epochs", "1", "--warmup-steps", "1", "--quiet", "--out", str(tmp_path / "run")]
+    options = ["-k", "3", "--epochs", "1", "--quiet", "--out", str(tmp_path / "run")]
     sys.setprofile(record)
     try:
         cli.main(["fit", str(tmp_path / "rows.npy"), *options], standalone_mode=False)
