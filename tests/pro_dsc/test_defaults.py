@@ -27,19 +27,26 @@ def faces() -> tuple[np.ndarray, np.ndarray]:
     return X.clip(0, 255).astype(np.uint8), y
 
 
-def test_features_begin_with_warm_up() -> None:
+def test_features_begin_with_a_walk() -> None:
     found = resolve_auto(GIVEN, (5000, 300), 10)
     assert {name for name, value in GIVEN.items() if isinstance(value, str) and value == "auto"} - {
         "device",
         "precision",
         "n_clusters",  # estimated before the others
     } == set(found)
-    assert (found["encoder"], found["start"]) == ("mlp", "warm-up")
+    assert (found["encoder"], found["start"]) == ("mlp", "walk")
+    assert found["epochs"] * (5000 // 512) >= 100 > (found["epochs"] - 1) * (5000 // 512)
+    assert (found["warmup_steps"], found["eta"], found["keep_weights"]) == (100, 0.15, "last")
+    assert resolve_auto(GIVEN, (20_000, 300), 10)["warmup_steps"] == 8 * (20_000 // 512)
+
+
+def test_the_published_start_has_its_own_values() -> None:
+    found = resolve_auto(GIVEN | {"start": "warm-up"}, (5000, 300), 10)
     assert found["epochs"] * (5000 // 1024) >= 220 > (found["epochs"] - 1) * (5000 // 1024)
-    assert (found["eta"], found["keep_weights"], found["n_neighbors"]) == (0.15, "best", 10)
+    assert (found["warmup_steps"], found["eta"], found["keep_weights"], found["n_neighbors"]) == (50, 0.15, "best", 10)
 
 
-@pytest.mark.parametrize(("k", "d", "width", "n"), [(2, 128, 512, 1024), (128, 128, 512, 1024), (129, 256, 512, 2048),
+@pytest.mark.parametrize(("k", "d", "width", "n"), [(2, 128, 256, 512), (128, 128, 256, 1024), (129, 256, 256, 1032),
                                                    (1000, 1024, 1024, 2048), (3000, 1024, 1024, 2048)])  # fmt: skip
 def test_there_is_room_for_every_cluster(k, d, width, n) -> None:
     found = resolve_auto(GIVEN, (100_000, 768), k)
@@ -54,7 +61,7 @@ def test_images_begin_whitened_if_a_cluster_has_few() -> None:
     assert resolve_auto(GIVEN, (7200, 32, 32), 100)["epochs"] == 50  # of three batches: 150 steps
     assert (few["keep_weights"], few["n_neighbors"]) == ("converged", 0)
     assert few["pretrain_epochs"] * 4 == 300  # batches of 100
-    assert (many["encoder"], many["start"], many["keep_weights"]) == ("mlp", "warm-up", "best")
+    assert (many["encoder"], many["start"], many["keep_weights"]) == ("mlp", "walk", "last")
 
 
 def test_what_is_given_stays_and_others_follow_it() -> None:

@@ -145,14 +145,10 @@ def test_verdicts(digits, healthy):
 
 @pytest.mark.parametrize("load", [load_wine, load_iris, load_breast_cancer])
 def test_a_good_fit_of_few_rows_is_not_condemned(load):
-    """The warm-up spreads few rows over all directions; less than that is no collapse."""
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = PRODSC(len(np.unique(y))).fit(X)
-    found = diagnose(model, X)
-    assert found.verdict == "healthy"
-    ranks = model.history_["effective_rank"]
-    assert found.findings[0].value < ranks[~np.isnan(ranks)][0] / 2
+    assert diagnose(model, X).verdict == "healthy"
 
 
 def test_a_few_clear_rows_are_healthy():

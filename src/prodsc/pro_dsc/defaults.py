@@ -24,6 +24,7 @@ AUTO = "auto"
 class AutoRules:
     """The numbers behind "auto". Most were chosen on real data sets with ACC in sight (docs/notes/defaults.md)."""
 
+    max_batch_size: int = 2048  # the affinity of a batch is n x n
     # training from a walk
     walk_steps: int = 100  # of the warm-up and of the joint phase, at least
     walk_epochs: int = 8  # of the warm-up: many rows need more steps to be learned
@@ -119,9 +120,10 @@ def resolve_auto(
     of_pixels = whitened or (len(shape) > 2 and not is_mlp)
     batch_size = given["batch_size"]
     if batch_size == AUTO:
-        batch_size = 2048 if whitened or k > rules.n_components else 1024
+        batch_size = rules.max_batch_size if whitened or k > rules.n_components else 1024
         if from_walk:  # at least two batches: walks of a batch should leave it
-            batch_size = min(max(rules.walk_batch_size, rules.walk_batch_per_cluster * k), max(n // 2, 2))
+            wanted = min(max(rules.walk_batch_size, rules.walk_batch_per_cluster * k), rules.max_batch_size)
+            batch_size = min(wanted, max(n // 2, 2))
     components = given["n_components"]
     if components == AUTO:
         components = max(2, min(256, n // rules.rows_per_dimension)) if whitened else components_for(k, rules)

@@ -23,7 +23,8 @@ from prodsc.sources.rows import RowReader
 class WalkStartRules:
     """Constants of the start (docs/notes/walk_information.md)."""
 
-    n_neighbors: int = 15  # as UMAP
+    n_neighbors: int = 15  # as UMAP; at most half of a cluster of average size, so that walks stay in clusters
+    min_neighbors: int = 3
     factors: tuple[float, ...] = (0.5, 1, 2)  # of the neighbours, a graph for each
     max_spreads: tuple[float, ...] = (2.0, 1.0)  # widest column, in medians: the more informative one is taken
     spread_rows: int = 3000  # rows on which it is chosen
@@ -72,6 +73,7 @@ def start_walk(
     WalkStart
     """
     X = _read_in_order_of_content(rows, seed, rules).to(device)
+    rules = replace(rules, n_neighbors=min(rules.n_neighbors, max(rules.min_neighbors, len(X) // (2 * k))))
     coordinates.fit(X, _choose_max_spread(X, coordinates, k, rules))
     ranks.broadcast(*coordinates.state_dict().values())
     walks, found = _label(coordinates(X), k, seed, rules.factors, rules)

@@ -43,7 +43,7 @@ class WalkLabels:
 
     labels: np.ndarray
     uneven: bool  # whether clusters differ so much in size that the leading eigenvectors decided
-    information: float
+    information: float  # that the vote of the merged labellings keeps: comparable whether sizes are uneven or not
 
 
 def label_walks(
@@ -84,12 +84,13 @@ def label_walks(
         values, vectors = walk_eigenvectors(one, max(2 * k, rules.min_vectors), seed)
         Z = [walk_representation(values, vectors, gamma) for gamma in rules.gammas]
         merged.append([merged_labels(one, Z[(i + j) % len(Z)], k, start, rules) for j, start in enumerate(seeds[i])])
-        leading.append(_kmeans_labels(walk_representation(values[:k], vectors[:, :k], 0.0), k, seeds[i][0]))
+        first = walk_representation(values[:k], vectors[:, :k], 0.0)
+        leading += [_kmeans_labels(first, k, start) for start in seeds[i]]
     starts = [vote([labels for each in merged for labels in each], k), *(vote(each, k) for each in merged)]
     spectral = vote(leading, k)
     uneven = _is_uneven(walk, starts[0], spectral, k, rules)
     labels = _most_likely(walk, points, [spectral] if uneven else starts, k, n_neighbors)
-    return WalkLabels(labels, uneven, information(joint_distribution(walk, labels, k)[0]))
+    return WalkLabels(labels, uneven, information(joint_distribution(walk, starts[0], k)[0]))
 
 
 def _is_uneven(walk: Walk, merged: np.ndarray, spectral: np.ndarray, k: int, rules: WalkRules) -> bool:
