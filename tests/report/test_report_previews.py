@@ -249,5 +249,7 @@ def test_when_labels_settled_is_told_as_training_saw_it():
 def test_the_picture_agrees_with_the_fit(blobs):
     model = PRODSC.from_flat(3, start="warm-up", epochs=60, hidden_size=32, n_components=8).fit(blobs[0])
     seen = evaluations(model.history_)
-    again = PRODSC.from_flat(3, start="warm-up", epochs=int(seen.steps[seen.kept]), hidden_size=32, n_components=8).fit(blobs[0])
+    again = PRODSC.from_flat(3, start="warm-up", epochs=int(seen.steps[seen.kept]), hidden_size=32, n_components=8).fit(
+        blobs[0]
+    )
     np.testing.assert_allclose(model.transform(blobs[0]), again.transform(blobs[0]), atol=1e-5)

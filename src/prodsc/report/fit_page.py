@@ -137,7 +137,9 @@ def render_fit_page(
         page_rows, section, pairs = _moved(page_rows, model.labels_, other, k)
         sections.append(section)
         needed += pairs
-    sections.append(_sound(model, diagnosis, eigenvalues, X, Z, page_rows) if theory else _without_figures(diagnosis))
+    sections.append(
+        _sound(model, diagnosis, eigenvalues, X, Z, page_rows) if theory else _without_figures(model, diagnosis)
+    )
     if made is not None:
         sections.append(_made(made))
     data, notes = map_data(page_rows, needed, [card.exemplars[0] if card.exemplars else -1 for card in cards])
@@ -237,11 +239,10 @@ def _sound(
     return replace(numbers, items=[*numbers.items, *pictures])
 
 
-def _without_figures(diagnosis: Diagnosis) -> PageSection:
+def _without_figures(model: "PRODSC", diagnosis: Diagnosis) -> PageSection:
     numbers = _sound_in_numbers(diagnosis)
-    return replace(
-        numbers, lead=f"{numbers.lead} The fit was so short that figures are left out; 'prodsc report' makes them."
-    )
+    lead = f"{numbers.lead} The fit was so short that figures are left out; 'prodsc report' makes them."
+    return replace(numbers, lead=lead, items=[*numbers.items, *_estimated(model)])  # how k was chosen always counts
 
 
 def _sound_in_numbers(diagnosis: Diagnosis) -> PageSection:
