@@ -116,4 +116,4 @@ def _label(
     near, distances = (part.cpu().numpy() for part in neighbours_and_distances(points, max(sizes)))
     walks = [make_walk(near[:, :m], distances[:, :m]) for m in sizes]
     unit = normalize(points).double().cpu().numpy()
-    return walks, label_walks(walks, unit, k, seed, rules.n_neighbors, walk_rules)
+    return walks, label_walks(walks, unit, k, seed, sizes, walk_rules)

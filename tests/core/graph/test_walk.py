@@ -131,7 +131,7 @@ def test_the_vote_is_the_majority_up_to_names():
 
 def test_labels_of_clear_clusters():
     X, y = blobs()
-    found = label_walks([walk_of(X), walk_of(X, 16)], unit(X), 3, 0, 8)
+    found = label_walks([walk_of(X), walk_of(X, 16)], unit(X), 3, 0, [8, 16])
     assert accuracy(y, found.labels) == 1
     assert not found.uneven
     assert found.information == pytest.approx(np.log(3), rel=0.05)
@@ -141,7 +141,7 @@ def test_uneven_clusters_are_not_cut_into_equal_ones():
     random = np.random.default_rng(0)
     y = np.repeat([0, 1, 2, 3], [900, 30, 30, 30])
     X = np.eye(10)[y] + 0.1 * random.standard_normal((len(y), 10))
-    assert accuracy(y, label_walks([walk_of(X, 10), walk_of(X, 20)], unit(X), 4, 0, 10).labels) > 0.95
+    assert accuracy(y, label_walks([walk_of(X, 10), walk_of(X, 20)], unit(X), 4, 0, [10, 20]).labels) > 0.95
 
 
 def test_walks_end_near_where_they_began():
@@ -188,10 +188,11 @@ def test_the_likelihood_counts_the_walk_once_for_each_neighbour_and_each_row_onc
     X, y = blobs(n=12, k=3)
     walk = walk_of(X)
     of_rows = _reference_gaussian(unit(X), y, 3)[np.arange(len(y)), y].mean()
-    of_walk = 8 * _reference_information(joint_distribution(walk, y, 3)[0])
-    assert log_likelihood(walk, unit(X), y, 3, 8) == pytest.approx(of_rows + of_walk)
+    wide = walk_of(X, 16)
+    of_walks = sum(m * _reference_information(joint_distribution(w, y, 3)[0]) for w, m in ((walk, 8), (wide, 16)))
+    assert log_likelihood([walk, wide], unit(X), y, 3, [8, 16]) == pytest.approx(of_rows + of_walks)
     shuffled = np.random.default_rng(0).permutation(y)
-    assert log_likelihood(walk, unit(X), shuffled, 3, 8) < log_likelihood(walk, unit(X), y, 3, 8)
+    assert log_likelihood([walk], unit(X), shuffled, 3, [8]) < log_likelihood([walk], unit(X), y, 3, [8])
 
 
 def test_climbing_keeps_every_cluster():

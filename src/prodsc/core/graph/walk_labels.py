@@ -51,7 +51,7 @@ def label_walks(
     points: np.ndarray,
     k: int,
     seed: int,
-    n_neighbors: int,
+    n_neighbors: Sequence[int],
     rules: WalkRules = WALK_RULES,
 ) -> WalkLabels:
     """Labels in k clusters that make the walks and the rows likely.
@@ -59,15 +59,15 @@ def label_walks(
     Parameters
     ----------
     walks : sequence of Walk
-        On the same rows, with different numbers of neighbours. The one in the middle decides at the end.
+        On the same rows, with different numbers of neighbours. Rows move by the one in the middle.
     points : ndarray of shape (n, d)
         The rows, of length 1.
     k : int
         Number of clusters.
     seed : int
         Seed of the starts of k-means.
-    n_neighbors : int
-        Neighbours of a row in the walk in the middle.
+    n_neighbors : sequence of int
+        Neighbours of a row in each walk.
     rules : WalkRules
 
     Returns
@@ -89,7 +89,7 @@ def label_walks(
     starts = [vote([labels for each in merged for labels in each], k), *(vote(each, k) for each in merged)]
     spectral = vote(leading, k)
     uneven = _is_uneven(walk, starts[0], spectral, k, rules)
-    labels = _most_likely(walk, points, [spectral] if uneven else starts, k, n_neighbors)
+    labels = _most_likely(walks, points, [spectral] if uneven else starts, k, n_neighbors)
     return WalkLabels(labels, uneven, information(joint_distribution(walk, starts[0], k)[0]))
 
 
@@ -107,17 +107,21 @@ def _is_uneven(walk: Walk, merged: np.ndarray, spectral: np.ndarray, k: int, rul
     )
 
 
-def _most_likely(walk: Walk, points: np.ndarray, starts: Sequence[np.ndarray], k: int, n_neighbors: int) -> np.ndarray:
+def _most_likely(
+    walks: Sequence[Walk], points: np.ndarray, starts: Sequence[np.ndarray], k: int, n_neighbors: Sequence[int]
+) -> np.ndarray:
     """The vote of the starts as they climb, or of what the rows alone make of them first, by the mean likelihood."""
+
+    middle = len(walks) // 2
 
     def by_rows(labels: np.ndarray) -> np.ndarray:
         return row_scores(points, labels, k)
 
     def by_both(labels: np.ndarray) -> np.ndarray:
-        return by_rows(labels) + n_neighbors * walk_scores(walk, labels, k)
+        return by_rows(labels) + n_neighbors[middle] * walk_scores(walks[middle], labels, k)
 
     def mean_likelihood(found: Sequence[np.ndarray]) -> float:
-        return float(np.mean([log_likelihood(walk, points, labels, k, n_neighbors) for labels in found]))
+        return float(np.mean([log_likelihood(walks, points, labels, k, n_neighbors) for labels in found]))
 
     at_once = [climb(start, by_both) for start in starts]
     rows_first = [climb(climb(start, by_rows), by_both) for start in starts]

@@ -4,7 +4,7 @@ Each of the m neighbours of a row is one observation of its cluster, by the bloc
 another, by Gaussians with one common covariance. The sum of the two decides between labellings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -58,17 +58,21 @@ def row_scores(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     return np.asarray(scores - largest - np.log(np.exp(scores - largest).sum(1, keepdims=True)))
 
 
-def log_likelihood(walk: Walk, points: np.ndarray, labels: np.ndarray, k: int, n_neighbors: int) -> float:
-    """Mean over rows of the log-likelihood of `n_neighbors` steps of the walk and of the row, without constants.
+def log_likelihood(
+    walks: Sequence[Walk], points: np.ndarray, labels: np.ndarray, k: int, n_neighbors: Sequence[int]
+) -> float:
+    """Mean over rows of the log-likelihood of the steps to all neighbours and of the row, without constants.
 
     Parameters
     ----------
-    walk : Walk
+    walks : sequence of Walk
+        On the same rows.
     points : ndarray of shape (n, d)
         Unit rows.
     labels : ndarray of int, shape (n,)
     k : int
-    n_neighbors : int
+    n_neighbors : sequence of int
+        Neighbours of a row in each walk: each is one observation.
 
     Returns
     -------
@@ -78,7 +82,8 @@ def log_likelihood(walk: Walk, points: np.ndarray, labels: np.ndarray, k: int, n
     S = _regularised(within)
     sizes = shares[shares > 0]
     of_rows = (sizes * np.log(sizes)).sum() - np.linalg.slogdet(S)[1] / 2 - np.trace(np.linalg.solve(S, within)) / 2
-    return n_neighbors * information(joint_distribution(walk, labels, k)[0]) + float(of_rows)
+    kept = [information(joint_distribution(walk, labels, k)[0]) for walk in walks]
+    return float(np.dot(n_neighbors, kept) + of_rows)
 
 
 def climb(labels: np.ndarray, score: Callable[[np.ndarray], np.ndarray], max_rounds: int = 20) -> np.ndarray:
