@@ -149,7 +149,7 @@ def test_a_killed_rank_ends_the_run_with_a_sentence_and_the_run_goes_on(two, fol
     last = said[0].strip().splitlines()[-1]
     assert re.match(r"prodsc: another process of this run ended at \d\d:\d\d:\d\d, so rank", last)
     assert last.endswith(f"prodsc fit --resume {folder / 'run'}")
-    monkeypatch.setattr("prodsc.runs.run.write_report", lambda *_: None)  # takes seconds, and is not the point
+    monkeypatch.setattr("prodsc.runs.run.write_report", lambda *_, **__: None)  # takes seconds, and is not the point
     with pytest.raises(SystemExit) as end:
         main(["fit", "--resume", str(folder / "run"), "--quiet"])
     assert end.value.code == 0
