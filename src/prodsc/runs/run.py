@@ -540,24 +540,23 @@ def result_content(request: FitRequest, data: Source, model: PRODSC, result: Fit
     }
 
 
-def quick_parameters(n_rows: int, steps: int = 60, batch_size: int = 1024) -> dict[str, Any]:
-    """Parameters of a first look: few steps, however many rows there are.
+def quick_parameters(n_rows: int, steps: int = 20, batch_size: int = 512) -> dict[str, Any]:
+    """Parameters of a first look: a short joint phase, which only refines what the start has found.
 
     Parameters
     ----------
     n_rows : int
         Number of rows.
     steps : int
-        Of the joint phase; labels of the digits are then within a few points of those of a whole fit.
+        Of the joint phase.
     batch_size : int
-        Rows of a step.
+        Rows of a step, as the default of features has it.
 
     Returns
     -------
     dict
     """
-    per_epoch = max(1, n_rows // batch_size)
-    return {"epochs": max(1, steps // per_epoch), "warmup_steps": 20, "n_init": 3, "batch_size": batch_size}
+    return {"epochs": max(1, steps // max(1, n_rows // batch_size))}
 
 
 def page_size(

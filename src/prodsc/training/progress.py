@@ -9,6 +9,9 @@ LOSS_NAMES = {
     "coding_rate": "coding rate",
     "self_expression": "self-expression",
     "block_diagonal": "block-diagonal",
+    "walk_expression": "distance along walks",
+    "cross_entropy": "labels",
+    "negative_information": "-information",
 }  # as shown; other terms keep their name
 
 
