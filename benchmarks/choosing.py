@@ -1,7 +1,7 @@
 """Which method for which data: every method on every data set, over seeds, with k given. Labels only score.
 
     PRODSC_DATA=../shared/data OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
-        python benchmarks/choosing.py --methods k-means,walk --seeds 5 [--sets digits,orl] [--table]
+        python benchmarks/choosing.py --methods k-means,pro-dsc --seeds 5 [--sets digits,orl] [--table]
 
 Appends to docs/choosing.csv one line for each fit (set, method, seed, ACC, NMI, ARI, processor seconds) and skips what
 is there already, so it can be stopped and run again. `--table` prints the Markdown tables of docs/choosing.md from the
@@ -151,7 +151,7 @@ def which_when() -> str:
 def main() -> None:
     """Fit what is missing, or print the tables."""
     parser = argparse.ArgumentParser(description="Every method on every data set.")
-    parser.add_argument("--methods", default="k-means,spectral,evoc,umap-k-means,umap-gmm,scan,turtle,walk,pro-dsc")
+    parser.add_argument("--methods", default="k-means,spectral,evoc,umap-k-means,umap-gmm,scan,turtle,pro-dsc")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--table", action="store_true")
