@@ -475,7 +475,7 @@ def _try_report(request: FitRequest, data: Source, model: PRODSC, content: dict[
 
 
 def size_notes(labels: np.ndarray, confidence: np.ndarray, rules: NoteRules = NOTE_RULES) -> list[str]:
-    """What to tell of a partition that may not be one of the data.
+    """What to say about a partition that may not be one of the data.
 
     Parameters
     ----------
