@@ -32,7 +32,7 @@ print(f"first label after {time.perf_counter() - began:.1f} s of Python: {model.
 with tempfile.TemporaryDirectory() as folder:
     model.save(folder)
     assert (prodsc.load(folder).predict(X) == model.labels_).all()
-assert prodsc.make("walk", n_clusters=10, random_state=0).fit(X).labels_.max() == 9
+assert prodsc.make("pro-dsc", n_clusters=10, random_state=0).fit(X).labels_.max() == 9
 assert "site-packages" in prodsc.__file__, prodsc.__file__
 try:
     prodsc.export.table("t.parquet", X, model.labels_)
