@@ -22,7 +22,7 @@ QUICK = {"epochs": 2, "network": {"hidden_size": 16}, "n_components": 8}
 
 
 def people(gaps=False):
-    frame = pd.DataFrame(X, columns=["age", "income", "visits"])
+    frame = pd.DataFrame(X.copy(), columns=["age", "income", "visits"])
     frame.insert(0, "customer", [f"C{i:03d}" for i in range(20)])
     frame["note"] = [f'a note, with "quotes"\nand lines {i}' for i in range(20)]
     frame["city"] = ["Graz", "Linz"] * 10
@@ -252,7 +252,7 @@ def test_hugging_face_datasets():
 
 
 def test_a_sparse_matrix_is_read_in_dense_batches(monkeypatch):
-    matrix = scipy.sparse.random_array((200, 30), density=0.2, rng=0, format="lil")
+    matrix = scipy.sparse.random(200, 30, density=0.2, random_state=0, format="lil")
     matrix[:, 0] = 1.0
     small = PRODSC(2, **QUICK).fit(matrix)
     monkeypatch.setattr(sparse_rows, "DENSE_BYTES", 0)

@@ -160,7 +160,7 @@ def test_soft_information_is_that_of_certain_labels():
     walk = walk_of(X)
     edges = walk.weights.tocoo()
     both = edges.data > 0.999  # edges of weight 1 only, so that each counts once
-    P, other = (torch.eye(3, dtype=torch.float64)[torch.from_numpy(y[side][both])] for side in edges.coords)
+    P, other = (torch.eye(3, dtype=torch.float64)[torch.from_numpy(y[side][both])] for side in (edges.row, edges.col))
     joint = (P.T @ other).numpy() / len(P)
     assert -losses.negative_information(P, other).item() == pytest.approx(_reference_information((joint + joint.T) / 2))
 
