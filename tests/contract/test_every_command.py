@@ -145,7 +145,7 @@ def test_diagnose_and_exports(name, models, rows, tmp_path):
     (X, y), model = rows, models[name]
     kind = type(model).__name__
     diagnosis = works_or_says(can(model, Capability.DIAGNOSE), lambda: prodsc.diagnose(model, X), kind)
-    assert diagnosis is None or diagnosis.verdict
+    assert diagnosis is None or diagnosis.representation
     assert export.table(tmp_path / "t.csv", X, model.labels_).read_text(encoding="utf-8").count("\n") == N + 1
     images = X.reshape(N, SIDE, SIDE)
     assert (export.folders(tmp_path / "by-cluster", images, model.labels_) / "index.csv").is_file()

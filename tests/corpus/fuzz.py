@@ -65,6 +65,7 @@ def work(suffix: str, number: int, count: int, folder: Path) -> None:
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > start + MAX_GROWTH:
             counts["failures"] += 1
             keep(content, suffix, "took more memory than the limit")
+            (folder / "counts.json").write_text(json.dumps(counts))
             raise SystemExit(3)
         (folder / "counts.json").write_text(json.dumps(counts))
 

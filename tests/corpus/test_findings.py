@@ -1,5 +1,6 @@
 """Files that were once misread, crashed the process or took gigabytes: each is refused in a sentence or read right."""
 
+import json
 import os
 import re
 import warnings
@@ -7,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from corpus.make_corpus import ACCEPTED, ARCHIVES, REFUSED, SOUND
-from prodsc import load
+from prodsc import load, make
 from prodsc.errors import InputError, ModelFileError, RecipeError
 from prodsc.extract.inputs import text_column
+from prodsc.files import sha256
 from prodsc.runs.recipes import load_recipe
 from prodsc.sources.archives import cifar10_test_images, idx_images, uci_har
 from prodsc.sources.arrays import array_of
@@ -182,3 +186,34 @@ def test_names_of_rows_that_are_not_utf8_are_one_sentence(tmp_path):
     (tmp_path / "X.ids.txt").write_bytes(b"Gr\xfc\xdfe\n2")
     with pytest.raises(InputError, match=r"X\.ids\.txt is not text in UTF-8; write one name per line"):
         open_source(tmp_path / "X.npy").ids  # noqa: B018
+
+
+def test_a_parquet_footer_on_which_pyarrow_ends_the_process(tmp_path):
+    """The column is optional; one byte of the footer says another kind, which does not fit its statistics."""
+    path = tmp_path / "f.parquet"
+    pa.parquet.write_table(pa.table({"c": [1.0, None, 3.0]}), path)
+    optional = b"\x15\x0a\x25\x02\x18\x01c"  # DOUBLE, OPTIONAL, name "c"
+    content = path.read_bytes()
+    assert content.count(optional) == 1
+    path.write_bytes(content.replace(optional, optional.replace(b"\x02", b"\x16")))
+    with pytest.raises(InputError, match="what it says of its columns is damaged"):
+        read(path)
+
+
+def test_a_table_of_texts_with_two_columns_of_one_name(tmp_path):
+    (tmp_path / "f.csv").write_text('n,n\n"one, two",1\nthree,2\n')
+    with pytest.raises(InputError, match="several columns 'n'; give each a name of its own"):
+        text_column(tmp_path / "f.csv", None)
+
+
+def test_a_model_with_more_clusters_than_rows(tmp_path):
+    """Names for a billion clusters took all memory."""
+    model = make("k-means", n_clusters=2).fit(np.random.default_rng(0).normal(size=(20, 3)))
+    model.save(tmp_path)
+    about = json.loads((tmp_path / "model.json").read_text()) | {"n_clusters": 10**9}
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    content = json.loads((tmp_path / "manifest.json").read_text())
+    content["files"]["model.json"] = sha256(tmp_path / "model.json")
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match="the number of clusters is 1000000000 for 20 rows"):
+        load(tmp_path)

@@ -49,7 +49,7 @@ def test_the_order_of_rows_does_not_matter(digits):
 
 def test_the_representation_is_not_collapsed(digits):
     X, _, model = digits
-    assert diagnose(model, X).verdict == "healthy"
+    assert diagnose(model, X).representation == "healthy"
     assert {"coding_rate", "walk_expression", "self_expression", "cross_entropy"} <= set(model.history_)
     assert np.nanmin(model.history_["margin"]) > 1
 

@@ -102,7 +102,7 @@ def test_adjust_brings_gamma_back_and_says_so(digits, healthy, recwarn):
         BOUND / model.history_["lambda_max"][10] / (50 * BOUND), rel=1e-4
     )
     assert model.gamma_ < BOUND
-    assert diagnose(model, X).verdict == "healthy"
+    assert diagnose(model, X).representation == "healthy"
     assert metrics.accuracy(y, model.labels_) > metrics.accuracy(y, healthy.labels_) - 0.1
     assert theory.effective_rank(torch.from_numpy(model.transform(X))) > 5
     assert not recwarn.list
@@ -133,13 +133,13 @@ def test_adjusted_gamma_survives_a_resume(digits, tmp_path, monkeypatch):
 def test_verdicts(digits, healthy):
     X, _ = digits
     sound = diagnose(healthy, X)
-    assert sound.verdict == "healthy"
+    assert sound.representation == "healthy"
     assert {f.name for f in sound.findings} >= {"effective rank of Z", "no-collapse margin", "alignment error"}
-    assert "Nothing to do" in str(sound)
+    assert "one direction for each cluster" in str(sound)
     assert len(sound.observed) == len(sound.predicted) == 16
     assert sound.predicted.sum() == pytest.approx(sound.observed.sum())  # both are ||Z||_F^2 = n
     ill = diagnose(PRODSC.from_flat(4, gamma=50 * BOUND, on_collapse="ignore", **FIT).fit(X), X)
-    assert ill.verdict == "collapsed"
+    assert ill.representation == "collapsed"
     assert "gamma='auto'" in ill.advice
 
 
@@ -148,14 +148,14 @@ def test_a_good_fit_of_few_rows_is_not_condemned(load):
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = PRODSC(len(np.unique(y))).fit(X)
-    assert diagnose(model, X).verdict == "healthy"
+    assert diagnose(model, X).representation == "healthy"
 
 
 def test_a_few_clear_rows_are_healthy():
     X, y = make_blobs(20, 5, centers=2, random_state=0)
     model = PRODSC(2).fit(X)
     assert metrics.accuracy(y, model.labels_) == 1
-    assert diagnose(model, X).verdict == "healthy"
+    assert diagnose(model, X).representation == "healthy"
 
 
 def test_the_rank_that_clusters_need():
@@ -168,7 +168,7 @@ def test_the_rank_that_clusters_need():
 def test_an_untrained_network_gets_advice_that_can_be_followed(digits):
     model = PRODSC.from_flat(4, **FIT | {"epochs": 0, "warmup_steps": 0}).fit(digits[0])
     found = diagnose(model, digits[0])
-    assert found.verdict == "collapsed"
+    assert found.representation == "collapsed"
     assert "within the bound, so train longer" in found.advice
 
 
@@ -177,9 +177,9 @@ def test_sedsc_collapses_and_is_told_apart(digits):
     with pytest.warns(UserWarning, match="its effective rank fell"):
         model = SEDSC.from_flat(4, **FIT | {"epochs": 300}, learning_rate=5e-3).fit(X)
     found = diagnose(model, X)
-    assert found.verdict == "collapsed"
+    assert found.representation == "collapsed"
     assert found.predicted is None
-    assert "No term keeps this representation" in found.advice
+    assert "No term keeps it" in found.advice
 
 
 def test_a_gamma_just_beyond_the_bound_is_collapsing(healthy, digits):
@@ -188,7 +188,7 @@ def test_a_gamma_just_beyond_the_bound_is_collapsing(healthy, digits):
     model = copy.copy(healthy)
     model.gamma_ = 10 * BOUND
     found = diagnose(model, digits[0])
-    assert found.verdict == "collapsing"
+    assert found.representation == "collapsing"
     assert "Fit again with gamma below" in found.advice
 
 

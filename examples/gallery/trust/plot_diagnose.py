@@ -22,7 +22,7 @@ with warnings.catch_warnings():
 
 for name, model in {"default gamma": healthy, "100 times as large": too_much}.items():
     found = diagnose(model, X)
-    print(f"{name}: {found.verdict}. {found.advice}")
+    print(f"{name}:", *found.sentences(), sep="\n  ")
 
 # %%
 # The spectrum of the representation. Few large values and a steep fall mean few directions.

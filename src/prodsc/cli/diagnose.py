@@ -12,7 +12,7 @@ from prodsc.registry import load
 from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import open_source
 
-VERDICT_COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red"}
+COLOURS = {"healthy": "green", "supported": "green", "weak": "yellow", "collapsing": "yellow", "told": "default"}
 
 
 @click.command()
@@ -20,7 +20,10 @@ VERDICT_COLOURS = {"healthy": "green", "collapsing": "yellow", "collapsed": "red
 @click.argument("file", metavar="FILE|NAME")
 @choice_options
 def diagnose(choice: ColumnChoice, run: Path, file: str) -> None:
-    """Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE.
+    """Say whether the fit in RUN can be trusted, by the rows of FILE.
+
+    Three answers: has the representation collapsed, are the labels supported by the data, and does a simpler method
+    see the same or better?
 
     FILE may be the name of a data set (`prodsc data list`).
     """
@@ -30,6 +33,8 @@ def diagnose(choice: ColumnChoice, run: Path, file: str) -> None:
     table = Table("number", "value", "expected", "meaning", box=None, pad_edge=False)
     for finding in diagnosis.findings:
         table.add_row(finding.name, f"{finding.value:.4g}", finding.expected, finding.meaning)
-    console.print(f"[bold {VERDICT_COLOURS[diagnosis.verdict]}]{diagnosis.verdict}[/]\n")
+    for sentence, word in diagnosis.judged():
+        question, answer = sentence.split(": ", 1)
+        console.print(f"[bold {COLOURS.get(word, 'red')}]{question}[/]: {answer}")
+    console.print()
     console.print(table)
-    console.print(f"\n{diagnosis.advice}")

@@ -30,6 +30,7 @@ from prodsc.estimators.parameters import (
     flatten,
     unflatten,
 )
+from prodsc.estimators.scaling import AUTO, ResolvedScaling, resolve_scaling
 from prodsc.estimators.sklearn_types import BaseEstimator, CallbackSupportMixin, ClusterMixin, with_callbacks
 from prodsc.sources.checks import Summary, check_values
 from prodsc.sources.limits import check_memory
@@ -65,6 +66,8 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
     n_features_in_: int
     feature_names_in_: np.ndarray  # only if the fitted rows had column names
     n_clusters_: int  # the number of clusters of a fit, given or estimated
+    scaling_: str  # the scaling of a fit, given or chosen
+    scaling_reason_: str  # why it was chosen; empty if it was given
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -361,7 +364,12 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
                 "than 2. Lower n_clusters or give more rows."
             )
         summary = check_values(array, columns=learn, names=column_names(X))
-        if summary.n_zero and array.ndim == 2 and self.scaling == "unit":
+        if learn:
+            chosen = ResolvedScaling(self.scaling, "")  # type: ignore[arg-type]
+            if self.scaling == AUTO:
+                chosen = resolve_scaling(summary, array.shape)
+            self.scaling_, self.scaling_reason_ = chosen.scaling, chosen.reason
+        if summary.n_zero and array.ndim == 2 and self.scaling_ == "unit":
             self._report_zero_rows(summary, strict)
         if learn:
             self._learn_columns(array, summary)
@@ -414,16 +422,16 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
         largest = np.abs(summary.mean).max() or 1.0  # squares of the numbers themselves could overflow
         with np.errstate(divide="ignore", under="ignore"):
             ratio = np.linalg.norm(summary.mean / largest) / np.linalg.norm(summary.std / largest)
-        if self.scaling in ("unit", "none", "raw") and ratio > most:
+        if self.scaling_ in ("unit", "none", "raw") and ratio > most:
             sentence = (
                 f"the mean of the columns of X is {ratio:,.0f} times as large as their spread, so that rows are almost "
-                f"the same under scaling='{self.scaling}'. Use scaling='standard'."
+                f"the same under scaling='{self.scaling_}'. Use scaling='standard'."
             )
             warnings.warn(sentence, UserWarning, stacklevel=7)
 
     def _reader(self, array: Any, flat: bool = False) -> RowReader:
         """The rows as the method sees them: scaled; images as vectors if `flat`."""
-        return RowReader(array, self.scaling, self.centre_, self.spread_, flat)  # type: ignore[arg-type]
+        return RowReader(array, self.scaling_, self.centre_, self.spread_, flat)  # type: ignore[arg-type]
 
     def _sample(self, flat: bool = False) -> Tensor:
         """Two rows of the fitted shape, to build a network around."""

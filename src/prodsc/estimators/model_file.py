@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from prodsc import files, manifest
 from prodsc._version import __version__
-from prodsc.core.graph import HeadPartition, Kernel, OutlierModel, Partition
+from prodsc.choices import SCALINGS
+from prodsc.core.graph import HeadPartition, Kernel, OutlierModel, Partition, References
 from prodsc.errors import ModelFileError, ParameterError, ProdscError, reason_of
 from prodsc.estimators.capabilities import Capability, can, method_of
 from prodsc.estimators.parameters import check_parameters, current_names
@@ -55,6 +56,8 @@ def save(model: "Clusterer", folder: Path) -> None:
         "n_features_in": model.n_features_in_,
         "feature_names_in": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
         "image_shape": model.image_shape_,
+        "scaling": model.scaling_,
+        "scaling_reason": model.scaling_reason_,
         "n_constant_features": model.n_constant_features_,
         "seed": model.seed_,
         "cluster_names": list(model.cluster_names_),
@@ -120,6 +123,8 @@ def _restored(model: Model, tensors: dict[str, Tensor], about: dict[str, Any]) -
         model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
     model.image_shape_ = tuple(about["image_shape"]) if about["image_shape"] else None
     model.n_constant_features_ = about["n_constant_features"]
+    model.scaling_ = about.get("scaling", model.scaling)  # older files: as it was given
+    model.scaling_reason_ = str(about.get("scaling_reason", ""))
     model.seed_ = about["seed"]
     model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
     model.labels_ = tensors["labels"].numpy()
@@ -149,8 +154,13 @@ def _check_facts(about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         raise ValueError("the names of the columns are no texts, or too many or few")
     if shape and (not all(isinstance(length, int) and length > 0 for length in shape) or math.prod(shape) != d):
         raise ValueError("the shape of the images is not that of the columns")
+    if about.get("scaling", SCALINGS[0]) not in SCALINGS:
+        raise ValueError(f"the scaling is {about['scaling']!r:.20}, which is not one of {', '.join(SCALINGS)}")
     if tensors["labels"].ndim != 1 or tensors["labels"].is_floating_point():
         raise ValueError("the labels are no whole numbers")
+    k = about.get("n_clusters") or about["parameters"]["n_clusters"]
+    if not isinstance(k, int) or not 1 <= k <= max(len(tensors["labels"]), 1):
+        raise ValueError(f"the number of clusters is {k!r:.20} for {len(tensors['labels'])} rows")
 
 
 def _try_it(model: "Clusterer") -> None:
@@ -238,21 +248,25 @@ def restore_head_partition(
     return HeadPartition(kernel(parts["landmarks"]), parts["order"], facts["temperature"])
 
 
-def expression_state(expression: OutlierModel | None) -> dict[str, Tensor]:
-    if expression is None:
+def outlier_state(outliers: OutlierModel | None) -> dict[str, Tensor]:
+    if outliers is None:
         return {}
-    return {
-        "expression/Y": expression.kernel.landmarks,
-        "expression/Z": expression.Z,
-        "expression/quantiles": torch.from_numpy(expression.quantiles),
-    }
+    views = {"of_input": outliers.of_input, "of_points": outliers.of_points}
+    of_views = {f"{view}/{name}": value for view, each in views.items() for name, value in vars(each).items()}
+    plain = {name: getattr(outliers, name) for name in ("mean", "directions", "centre", "spread")}
+    tensors = plain | of_views | {"quantiles": torch.from_numpy(outliers.quantiles)}
+    return {f"outliers/{name}": value for name, value in tensors.items()}
 
 
-def restore_expression(
-    make: Callable[[Tensor, Tensor, np.ndarray], OutlierModel], tensors: dict[str, Tensor], device: torch.device
-) -> OutlierModel | None:
-    parts = under("expression", tensors)  # none in a model saved before there were outlier scores
-    return make(parts["Y"].to(device), parts["Z"].to(device), parts["quantiles"].numpy()) if parts else None
+def restore_outliers(tensors: dict[str, Tensor], device: torch.device) -> OutlierModel | None:
+    parts = under("outliers", tensors)  # none in a model saved before there were such scores
+    if not parts:
+        return None
+    quantiles = parts.pop("quantiles").numpy()
+    parts = {name: tensor.to(device) for name, tensor in parts.items()}
+    views = {view: References(**under(view, parts)) for view in ("of_input", "of_points")}
+    plain = {name: tensor for name, tensor in parts.items() if "/" not in name}
+    return OutlierModel(**plain, **views, quantiles=quantiles)
 
 
 def _plain(value: Any) -> Any:

@@ -152,10 +152,11 @@ PARAMETERS = (
     _count("n_components", 1, "Dimension d of the representation. 'auto': 128 for up to 128 clusters", also="auto"),
     _choice(
         "scaling",
-        SCALINGS,
+        ("auto", *SCALINGS),
         "How feature rows are scaled: to unit length, to unit length after subtracting the mean ('centred'), to "
         "standardised columns, by their mean and one scale for all columns ('global'), or not at all. Images of bytes "
-        "are divided by 255 unless it is 'raw'",
+        "are divided by 255 unless it is 'raw'. 'auto': 'standard' if columns have no common unit, 'global' for fewer "
+        "than 16 columns, else 'unit'",
     ),
     _count("hidden_size", 1, "Width of the mlp encoder. 'auto': 512, or n_components if that is larger", also="auto"),
     _optional(_count("head_hidden_size", 1, "Width of a hidden layer inside each head"), "no hidden layer"),

@@ -73,7 +73,7 @@ class SoftClusterer(DeepClusterer):
     def label_network(self) -> nn.Module:
         """The network that labels rows, from rows as `predict` takes them to logits; on the CPU, in evaluation mode."""
         check_is_fitted(self)
-        scale = Scale(self.scaling, self.centre_, self.spread_)  # type: ignore[arg-type]
+        scale = Scale(self.scaling_, self.centre_, self.spread_)  # type: ignore[arg-type]
         network = LabelNetwork(scale, copy.deepcopy(self._logits()), self.order_)
         return network.cpu().eval().requires_grad_(False)
 

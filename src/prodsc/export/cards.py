@@ -144,7 +144,8 @@ def _sound(model: Any, array: np.ndarray) -> str:
     rows = [(f.name, f"{f.value:.4g}", f.expected, f.meaning) for f in diagnosis.findings]
     plain = [[re.sub(r"([|<*_])", r"\\\1", cell) for cell in row] for row in rows]
     table = _table(("measured", "value", "expected", "what it is"), plain)
-    return f"**{diagnosis.verdict}**. {diagnosis.advice}\n\n{table}"
+    said = "\n".join(f"- {sentence}" for sentence in diagnosis.sentences())
+    return f"{said}\n\n{table}"
 
 
 def _scores(model: Any, y: ArrayLike | None) -> str:

@@ -301,6 +301,9 @@ def _text_column(path: Path, column: str | None, join: bool, id: str | None) -> 
         ids = None if id is None else [str(name) for name in read(id).to_pylist()]
         textual = [field.name for field in schema if is_text(field.type) and field.name != id]
         chosen = textual if join and column is None else _chosen_texts(path, textual, column)
+        twice = [name for name in chosen if schema.names.count(name) > 1]
+        if twice:
+            raise InputError(f"{path} has several columns '{printable(twice[0])}'; give each a name of its own.")
         columns = [text_values(read(name), path, "its text") for name in chosen]
         return (columns[0] if len(columns) == 1 else joined_texts(columns)), ids
 

@@ -82,7 +82,7 @@ def representation(trial: Trial, checkpoint: Path, max_rows: int = 2000) -> Meas
         numbers |= {"alpha": diagnosis.alpha, "gamma": diagnosis.gamma}
         if diagnosis.predicted is not None and diagnosis.nu is not None:
             arrays["predicted"], numbers["nu"] = diagnosis.predicted, diagnosis.nu
-        fitted.notes.append(f"diagnose: {diagnosis.verdict}")
+        fitted.notes.append(f"diagnose: {diagnosis.representation}")
     return Measured(numbers, arrays, fitted.notes)
 
 

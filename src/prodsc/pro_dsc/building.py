@@ -33,6 +33,8 @@ from prodsc.random import Stream
 from prodsc.training import Batches, Phase, Step
 from prodsc.types import Rows, Scalar
 
+UNIT_LENGTH = ("unit", "centred")  # scalings that leave only the direction of a row
+
 
 def build_network(config: Config, sample: Tensor, seed: int, device: torch.device) -> Network:
     """The network before training.
@@ -75,8 +77,9 @@ def _build_encoder(config: Config, sample: Tensor, generator: torch.Generator) -
         return copy.deepcopy(config.encoder), None  # the caller's module keeps its weights
     if config.from_walk:
         n_directions = min(config.rules.walk_directions, sample.shape[1])
-        layers = build_seeded(lambda: mlp(n_directions, config.hidden_size), generator)
-        return nn.Sequential(PrincipalCoordinates(sample.shape[1], n_directions), layers), None
+        coordinates = PrincipalCoordinates(sample.shape[1], n_directions, keep_length=config.scaling not in UNIT_LENGTH)
+        layers = build_seeded(lambda: mlp(coordinates.n_outputs, config.hidden_size), generator)
+        return nn.Sequential(coordinates, layers), None
     if config.encoder == "mlp":
         return build_seeded(lambda: mlp(sample.shape[1], config.hidden_size), generator), None
     if config.encoder == "none":

@@ -18,6 +18,7 @@ class Config:
     """
 
     n_clusters: int
+    scaling: str  # of the rows
     # network
     encoder: str | nn.Module
     n_components: int

@@ -84,7 +84,7 @@ class PRODSC(LabellerInterface):
         *,
         encoder: str | nn.Module = "auto",
         n_components: int | str = "auto",
-        scaling: str = "unit",
+        scaling: str = "auto",
         gamma: float | str = "auto",
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
@@ -199,13 +199,14 @@ class PRODSC(LabellerInterface):
         self.known_clusters_ = {} if constraints is None else constraints.name_clusters(self.labels_)
 
     def _resolve_config(self, shape: tuple[int, ...], constrained: bool = False) -> Config:
-        params = self.flat_params()
+        params = self.flat_params() | {"scaling": self.scaling_}
         return resolve_config(params, shape, self.n_clusters_, self.auto_rules, constrained=constrained)
 
     @property
     def resolved_params_(self) -> dict[str, Any]:
         """The value of each parameter that was "auto" (gamma and n_clusters: `gamma_` and `n_clusters_`)."""
-        return self.config_.resolved_params
+        chosen = {"scaling": self.scaling_} if self.scaling_reason_ else {}
+        return self.config_.resolved_params | chosen
 
     @property
     def settled_(self) -> dict[str, Any]:
@@ -245,7 +246,8 @@ class PRODSC(LabellerInterface):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # the names are ours, not the user's
             resolved = current_names(facts.get("resolved", facts.get("settled", {})), "model.json")
-        config = make_config(self.flat_params(), {**resolved, "gamma": facts["gamma"]}, self.n_clusters_)
+        params = self.flat_params() | {"scaling": self.scaling_}
+        config = make_config(params, {**resolved, "gamma": facts["gamma"]}, self.n_clusters_)
         network = build_network(config, self._sample(config.flat_images), self.seed_, self.device_)
         self._restore_labeller(network, config, tensors, facts)
         self.gamma_ = facts["gamma"]

@@ -18,7 +18,7 @@ from prodsc.estimators.soft import LabelNetwork
 from prodsc.nn import Network
 from prodsc.pro_dsc.building import self_expression_of
 from prodsc.pro_dsc.config import Config
-from prodsc.pro_dsc.labeller import Labeller, RowLabels, make_kernel, make_outlier_model
+from prodsc.pro_dsc.labeller import Labeller, RowLabels, make_kernel
 from prodsc.sources.rows import RowReader, Scale
 from prodsc.sources.source import RowsInput
 
@@ -89,28 +89,27 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self.labeller_.probabilities(rows)
 
     def outlier_score(self, X: RowsInput, *, raw: bool = False) -> np.ndarray:
-        """How badly the training data express each row.
+        """How strange each row is among the training rows.
 
         Parameters
         ----------
         X : array, tensor, frame, memory map or path
             Rows to score.
         raw : bool
-            Give the residual ||z - sum_j c_j z_j|| itself, which also orders rows that are worse than all training
-            rows.
+            Give the strangeness itself, which also orders rows that are stranger than all training rows.
 
         Returns
         -------
         ndarray of float, shape (n,)
-            The share of training rows that are expressed better.
+            The share of training rows that are less strange.
         """
         rows = self._new_rows(X)
         outliers = self.labeller_.outliers
         if outliers is None:
-            raise ModelFileError("this model was saved before rows had outlier scores. Fit it again.")
-        parts = self.labeller_.label(rows, with_residuals=True)
-        residuals = np.concatenate([part[2] for part in parts])
-        return residuals if raw else outliers.scores(residuals)
+            raise ModelFileError("this model was saved before rows had these outlier scores. Fit it again.")
+        parts = self.labeller_.label(rows, with_outliers=True)
+        strangeness = np.concatenate([part[2] for part in parts])
+        return strangeness if raw else outliers.scores(strangeness)
 
     def labelled(self, X: RowsInput) -> Iterator[tuple[np.ndarray, ...]]:
         """Labels of more rows than memory can hold, a part at a time.
@@ -127,8 +126,8 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         rows = self._new_rows(X)
         outliers = self.labeller_.outliers
-        for labels, confidence, *residuals in self.labeller_.label(rows, outliers is not None):
-            yield labels, confidence, *(outliers.scores(part) for part in residuals if outliers is not None)
+        for labels, confidence, *strangeness in self.labeller_.label(rows, outliers is not None):
+            yield labels, confidence, *(outliers.scores(part) for part in strangeness if outliers is not None)
 
     def transform(self, X: RowsInput) -> np.ndarray:
         """The representation Z of rows.
@@ -187,7 +186,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         if not isinstance(self.partition_, HeadPartition):
             return super().label_network()
-        scale = Scale(self.scaling, self.centre_, self.spread_)  # type: ignore[arg-type]
+        scale = Scale(self.scaling_, self.centre_, self.spread_)  # type: ignore[arg-type]
         logits = LabelHead(copy.deepcopy(self.network_), self.partition_.temperature)
         network = LabelNetwork(scale, logits, self.partition_.order.tolist())
         return network.cpu().eval().requires_grad_(False)
@@ -197,7 +196,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = model_file.training_state(self.network_, self.history_)
         of_partition, about_partition = model_file.partition_state(self.partition_)
-        of_outliers = model_file.expression_state(self.labeller_.outliers)
+        of_outliers = model_file.outlier_state(self.labeller_.outliers)
         return tensors | of_partition | of_outliers, facts | about_partition
 
     def _restore_labeller(
@@ -207,9 +206,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         network.to(self.device_).eval()
         restore = model_file.restore_head_partition if config.from_walk else model_file.restore_partition
         partition = restore(lambda Y: make_kernel(config, Y), tensors, facts, self.device_)
-        outliers = model_file.restore_expression(
-            lambda Y, Z, quantiles: make_outlier_model(config, Y, Z, quantiles), tensors, self.device_
-        )
+        outliers = model_file.restore_outliers(tensors, self.device_)
         self.history_ = model_file.restore_history(tensors, facts)
         self.labeller_ = Labeller(network, config, self.device_, partition, outliers)
 

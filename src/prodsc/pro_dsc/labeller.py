@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import starmap
 from typing import TypeVar
 
 import numpy as np
@@ -24,12 +23,14 @@ from prodsc.core.graph import (
     calibrate,
     calibrated_temperature,
     eigengap,
+    fit_outlier_model,
     nearest_neighbours,
-    neighbour_agreement,
-    residual_quantiles,
-    sample_dictionary,
+    replicated_share,
+    sample_references,
     spectral_partition,
+    strangeness_quantiles,
 )
+from prodsc.core.graph.outliers import N_REFERENCES
 from prodsc.estimators.base import ROWS_AT_ONCE
 from prodsc.nn import Network
 from prodsc.pro_dsc.config import Config
@@ -39,7 +40,8 @@ from prodsc.random import Stream, evenly_spaced, generator
 from prodsc.sources.rows import RowReader
 
 Output = TypeVar("Output")
-CALIBRATION_NUMBERS = 2**26  # of the input, 256 MB: bounds the rows whose neighbours calibrate the confidence
+REPLICATED_ROWS = 4000  # of which halves are clustered to calibrate the confidence
+REFERENCE_NUMBERS = 2**23  # of the input, 32 MB: bounds the references of wide rows
 
 
 @dataclass(frozen=True)
@@ -59,27 +61,29 @@ class Labeller:
     config: Config
     device: torch.device
     partition: Partition | HeadPartition
-    outliers: OutlierModel | None  # None in a model saved before there were outlier scores
+    outliers: OutlierModel | None  # None in a model saved before there were such scores
 
-    def label(self, rows: RowReader, with_residuals: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
-        """Labels, confidence and, if asked for, residuals, a part of the rows at a time.
+    def label(self, rows: RowReader, with_outliers: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
+        """Labels, confidence and, if asked for, strangeness, a part of the rows at a time.
 
         On several ranks each labels a share of rows that are in files, and all get all of them.
         """
-
-        def label_batch(labelled: Tensor, Y: Tensor, Z: Tensor) -> tuple[Tensor, ...]:
-            both = self.partition.labels_and_confidence(labelled)
-            if not with_residuals:
-                return both
-            assert self.outliers is not None
-            return (*both, self.outliers.residuals(Y, Z).double().cpu())
-
-        heads = self._all_heads if with_residuals else lambda H: (self.label_head(H), H, H)
-        none = (torch.zeros(0, dtype=torch.long), *[torch.zeros(0, dtype=torch.float64)] * (1 + with_residuals))
+        none = (torch.zeros(0, dtype=torch.long), *[torch.zeros(0, dtype=torch.float64)] * (1 + with_outliers))
         for n, mine in rows.rounds(ROWS_AT_ONCE):  # a rank may have no rows
-            parts = zip(none, *starmap(label_batch, self.outputs(heads, rows.chunks(mine))), strict=True)
-            joined = map(torch.cat, parts)
+            found = self._label_with_outliers(rows, mine) if with_outliers else self._label(rows, mine)
+            joined = map(torch.cat, zip(none, *found, strict=True))
             yield tuple((ranks.gather(part, n) if rows.shared else part).numpy() for part in joined)
+
+    def _label(self, rows: RowReader, mine: slice) -> Iterator[tuple[Tensor, ...]]:
+        return map(self.partition.labels_and_confidence, self.outputs(self.label_head, rows.chunks(mine)))
+
+    def _label_with_outliers(self, rows: RowReader, mine: slice) -> Iterator[tuple[Tensor, ...]]:
+        assert self.outliers is not None
+        for X, full in rows.chunks_with_length(mine):
+            [(outputs, points)] = self.outputs(lambda H: (self.label_head(H), H), [X])
+            points = point_view(self.network, self.config, X.to(self.device), points)
+            strangeness = self.outliers.strangeness(full.to(self.device), points).cpu()
+            yield (*self.partition.labels_and_confidence(outputs), strangeness)
 
     def probabilities(self, rows: RowReader) -> np.ndarray:
         """n x k probabilities, largest where `label` puts the row."""
@@ -99,8 +103,28 @@ class Labeller:
         """What labels are made from: Y, or the outputs of the label head."""
         return self.network.outputs(H) if self.config.from_walk else self.network.y(H)
 
-    def _all_heads(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self.label_head(H), self.network.y(H), self.network.z(H)
+
+def point_view(network: Network, config: Config, X: Tensor, H: Tensor) -> Tensor:
+    """Rows as points whose neighbours mean something, before the two heads.
+
+    Parameters
+    ----------
+    network : Network
+    config : Config
+    X : Tensor
+        Rows as the network sees them.
+    H : Tensor
+        The encoder's output for them.
+
+    Returns
+    -------
+    Tensor of shape (n, c)
+        Coordinates of a walk, the whitened features of images, or else Y.
+    """
+    with torch.inference_mode():
+        if config.from_walk:
+            return network.encoder[0](X)  # type: ignore[index]
+        return H.flatten(1) if config.whitened else network.y(H)
 
 
 def fit_labeller(
@@ -143,37 +167,44 @@ def fit_labeller(
         return _fit_head_labeller(network, config, rows, seed, device)
     config = _choose_max_landmarks(config, constraints)
     chosen = _choose_rows(config, len(rows), seed, constraints)
-    y_and_z = network_outputs(network, lambda H: (network.y(H), network.z(H)), rows.chunks(chosen), device)
-    Y, Z = map(torch.cat, zip(*y_and_z, strict=True))
-    ranks.broadcast(Y, Z)
+    Y = torch.cat([*network_outputs(network, network.y, rows.chunks(chosen), device)])
+    ranks.broadcast(Y)
     config = _choose_power(config, Y, rows, chosen, seed)
     config = _choose_max_landmarks(config, constraints)  # which depends on power
     if len(chosen) > config.max_landmarks and not _is_dense(config, constraints):
         fewer = evenly_spaced(len(chosen), config.max_landmarks)
-        Y, Z, chosen = Y[torch.from_numpy(fewer)], Z[torch.from_numpy(fewer)], chosen[fewer]
+        Y, chosen = Y[torch.from_numpy(fewer)], chosen[fewer]
     partition = _fit_partition(config, Y, chosen, seed, constraints, device)
     ranks.broadcast(partition.degrees, partition.directions, partition.centres)
-    partition = _calibrate(partition, config, rows, chosen, Y)
-    return _finish(network, config, rows, device, partition, Y, Z, seed)
+    agreement = _replicated(network, config, rows, chosen, partition.labels(Y), device)
+    partition = calibrate(partition, Y, agreement)
+    return _finish(network, config, rows, device, partition, seed)
 
 
 def _fit_head_labeller(
     network: Network, config: Config, rows: RowReader, seed: int, device: torch.device
 ) -> tuple[Labeller, RowLabels]:
     """Labels by the label head of a network, which only their confidence and the outlier scores are fitted to."""
-    width = int(np.prod(rows.array.shape[1:]))
-    some = evenly_spaced(len(rows), min(config.max_landmarks, max(CALIBRATION_NUMBERS // width, 2)))
-    X = torch.cat([X.flatten(1) for X in rows.chunks(some)])
-    heads = network_outputs(
-        network, lambda H: (network.outputs(H), network.y(H), network.z(H)), rows.chunks(some), device
-    )
-    outputs, Y, Z = map(torch.cat, zip(*heads, strict=True))
-    agreement = torch.tensor(neighbour_agreement(X, outputs.argmax(1).cpu().numpy()), dtype=torch.float64)
-    ranks.broadcast(agreement, Y, Z)
+    some = evenly_spaced(len(rows), config.max_landmarks)
+    heads = network_outputs(network, lambda H: (network.outputs(H), network.y(H)), rows.chunks(some), device)
+    outputs, Y = map(torch.cat, zip(*heads, strict=True))
+    agreement = _replicated(network, config, rows, some, outputs.argmax(1).cpu().numpy(), device)
+    ranks.broadcast(Y)
     kernel = make_kernel(config, Y[torch.from_numpy(evenly_spaced(len(Y), 1024))])
     order = torch.arange(config.n_clusters, device=device)
-    partition = HeadPartition(kernel, order, calibrated_temperature(outputs, float(agreement)))
-    return _finish(network, config, rows, device, partition, Y, Z, seed)
+    partition = HeadPartition(kernel, order, calibrated_temperature(outputs, agreement))
+    return _finish(network, config, rows, device, partition, seed)
+
+
+def _replicated(
+    network: Network, config: Config, rows: RowReader, chosen: np.ndarray, labels: np.ndarray, device: torch.device
+) -> float:
+    """The share of rows whose cluster is found again from half of the rows (`replicated_share`)."""
+    some = evenly_spaced(len(chosen), REPLICATED_ROWS)
+    points = torch.cat([start_view(network, config, X.to(device)) for X in rows.chunks(chosen[some])])
+    share = torch.tensor(replicated_share(points, labels[some], config.n_clusters), dtype=torch.float64)
+    ranks.broadcast(share)
+    return float(share)
 
 
 def _finish(
@@ -182,19 +213,28 @@ def _finish(
     rows: RowReader,
     device: torch.device,
     partition: Partition | HeadPartition,
-    Y: Tensor,
-    Z: Tensor,
     seed: int,
 ) -> tuple[Labeller, RowLabels]:
     """Label all rows, and number the clusters by size."""
-    some = sample_dictionary(len(Y), seed)
-    outliers = make_outlier_model(config, Y[some], Z[some], np.zeros(0))
+    outliers = _fit_outliers(network, config, rows, device, seed)
     labeller = Labeller(network, config, device, partition, outliers)
-    labels, confidence, residuals = (np.concatenate(p) for p in zip(*labeller.label(rows, True), strict=True))
+    labels, confidence, strangeness = (np.concatenate(p) for p in zip(*labeller.label(rows, True), strict=True))
     partition, labels = partition.ordered(labels)
-    outliers = replace(outliers, quantiles=residual_quantiles(residuals))
-    row_labels = RowLabels(labels, confidence, outliers.scores(residuals))
+    outliers = replace(outliers, quantiles=strangeness_quantiles(strangeness))
+    row_labels = RowLabels(labels, confidence, outliers.scores(strangeness))
     return replace(labeller, partition=partition, outliers=outliers), row_labels
+
+
+def _fit_outliers(network: Network, config: Config, rows: RowReader, device: torch.device, seed: int) -> OutlierModel:
+    width = int(np.prod(rows.array.shape[1:]))
+    some = sample_references(len(rows), seed, min(N_REFERENCES, max(REFERENCE_NUMBERS // width, 2)))
+    parts = []
+    for X, full in rows.chunks_with_length(some):
+        [H] = network_outputs(network, lambda H: H, [X], device)
+        parts.append((full.to(device), point_view(network, config, X.to(device), H)))
+    chosen, points = map(torch.cat, zip(*parts, strict=True))
+    ranks.broadcast(chosen, points)
+    return fit_outlier_model(chosen, points)
 
 
 # ---- which affinity, of which rows ---------------------------------------------------------------------------------
@@ -211,12 +251,6 @@ def make_kernel(config: Config, landmarks: Tensor, *, eta: float | None = None, 
     }
     kernel = kernels[config.label_affinity](landmarks)
     return kernel if power == 1 else PowerKernel(kernel, power)
-
-
-def make_outlier_model(config: Config, Y: Tensor, Z: Tensor, quantiles: np.ndarray) -> OutlierModel:
-    """The model of outliers: rows of the training data that express any other row."""
-    kernel = _coefficient_kernel(config, Y, config.eta)
-    return OutlierModel(kernel, Z, config.coefficient_form, quantiles)
 
 
 def _coefficient_kernel(config: Config, landmarks: Tensor, eta: float | None) -> CoefficientKernel:
@@ -299,15 +333,25 @@ def _fit_partition(
     return spectral_partition(make_kernel(config, Y[::step]), k, config.n_init, seed, rows=Y)
 
 
-def _calibrate(partition: Partition, config: Config, rows: RowReader, chosen: np.ndarray, Y: Tensor) -> Partition:
-    """Lower the confidence until it is, on average, no higher than the agreement of nearest rows on their labels."""
-    width = int(np.prod(rows.array.shape[1:]))
-    some = evenly_spaced(len(chosen), min(config.max_landmarks, max(CALIBRATION_NUMBERS // width, 2)))
-    X = torch.cat([X.flatten(1) for X in rows.chunks(chosen[some])])
-    Y = Y[torch.from_numpy(some)]
-    agreement = torch.tensor(neighbour_agreement(X, partition.labels(Y)), dtype=torch.float64)
-    ranks.broadcast(agreement)
-    return calibrate(partition, Y, float(agreement))
+def start_view(network: Network, config: Config, X: Tensor) -> Tensor:
+    """Rows as a fit sees them before training: what labels are held against.
+
+    Parameters
+    ----------
+    network : Network
+    config : Config
+    X : Tensor
+        Rows as the network sees them.
+
+    Returns
+    -------
+    Tensor of shape (n, c)
+        Coordinates of a walk, the whitened features of images (nearest images in pixels mislead), or else the rows.
+    """
+    with torch.inference_mode():
+        if config.from_walk:
+            return network.encoder[0](X)  # type: ignore[index]
+        return network.eval().encode(X).flatten(1) if config.whitened else X.flatten(1)
 
 
 def network_outputs(

@@ -13,5 +13,6 @@ class SEDSC(PRODSC):
 
     def _resolve_config(self, shape: tuple[int, ...], constrained: bool = False) -> Config:
         params = self.flat_params() | {"anti_collapse": "none", "n_neighbors": 0, "keep_weights": "last"}
+        params["scaling"] = self.scaling_
         # Keeping the best weights would hide the collapse.
         return resolve_config(params, shape, self.n_clusters_, self.auto_rules, constrained=constrained)

@@ -73,13 +73,36 @@ def start_walk(
     WalkStart
     """
     X = _read_in_order_of_content(rows, seed, rules).to(device)
-    rules = replace(rules, n_neighbors=min(rules.n_neighbors, max(rules.min_neighbors, len(X) // (2 * k))))
+    rules = replace(rules, n_neighbors=neighbours_within(len(X), k, rules))
     coordinates.fit(X, _choose_max_spread(X, coordinates, k, rules))
     ranks.broadcast(*coordinates.state_dict().values())
     walks, found = _label(coordinates(X), k, seed, rules.factors, rules)
     labels = torch.from_numpy(found.labels).long().to(device)
     ranks.broadcast(labels)
     return WalkStart(X, labels, WalkSampler(walks[len(walks) // 2]), found.uneven)
+
+
+def label_points(points: Tensor, k: int, rules: WalkStartRules = WALK_START_RULES) -> np.ndarray:
+    """Labels of a few points by one walk between them: a first look.
+
+    Parameters
+    ----------
+    points : Tensor of shape (n, d)
+    k : int
+        Number of clusters.
+    rules : WalkStartRules
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    rules = replace(rules, n_neighbors=neighbours_within(len(points), k, rules))
+    return _label(points, k, 0, (1,), rules, FEW_LABELLINGS)[1].labels
+
+
+def neighbours_within(n_rows: int, k: int, rules: WalkStartRules = WALK_START_RULES) -> int:
+    """Neighbours of a row: at most half of a cluster of average size, so that walks stay in clusters."""
+    return min(rules.n_neighbors, max(rules.min_neighbors, n_rows // (2 * k)))
 
 
 def _read_in_order_of_content(rows: RowReader, seed: int, rules: WalkStartRules) -> Tensor:

@@ -59,6 +59,7 @@ def render_fit_page(
     max_rows: int = 100_000,
     max_embedded: int = 2000,
     theory: bool = True,
+    diagnosis: Diagnosis | None = None,
 ) -> str:
     """The page of a fit as text. The names of the clusters are those of the model.
 
@@ -93,7 +94,9 @@ def render_fit_page(
     max_embedded : int, default=2000
         Rows that t-SNE places itself: most of the time that a page takes.
     theory : bool, default=True
-        Whether the page has the figures behind the verdict.
+        Whether the page has the figures of the theory.
+    diagnosis : Diagnosis, optional
+        What `diagnose` says of the fit; measured when left out.
 
     Returns
     -------
@@ -124,7 +127,7 @@ def render_fit_page(
     unusual = unusual_columns(X, model.labels_, k, columns) if table else None
     cards = cluster_cards(Z, page_rows.labels, page_rows.confidence, page_rows.second, page_rows.sizes, unusual)
     needed = [row for card in cards for row in card.rows()]
-    diagnosis = diagnose(model, X)
+    diagnosis = diagnosis or diagnose(model, X)
     eigenvalues = laplacian_eigenvalues(model.partition_.kernel, 2 * k + 5)
     sections = []
     if y is not None:
@@ -152,7 +155,7 @@ def render_fit_page(
     numbers = {f"{name} against known labels": f"{value:.3f}" for name, value in scores.items()}
     return render_page(
         title=title,
-        facts={**facts, **numbers, "verdict": diagnosis.verdict},
+        facts={**facts, **numbers, "labels": diagnosis.support.word, "representation": diagnosis.representation},
         tables=tables if y is None else (),
         sections=sections,
         data=data,
@@ -247,11 +250,11 @@ def _without_figures(model: "PRODSC", diagnosis: Diagnosis) -> PageSection:
 
 def _sound_in_numbers(diagnosis: Diagnosis) -> PageSection:
     table = PageTable(
-        "The numbers behind the verdict",
+        "The numbers of the representation",
         ["measured", "value", "expected", "what it is"],
         [[f.name, f"{f.value:.4g}", f.expected, f.meaning] for f in diagnosis.findings],
     )
-    lead = "Labels are only as good as the representation they come from. This is the result of 'prodsc diagnose'."
+    lead = "What the theory says of the representation. This is the result of 'prodsc diagnose'."
     return PageSection("sound", "Is it sound? The numbers and the theory", lead, [table], folded=True)
 
 

@@ -29,7 +29,7 @@ from prodsc.errors import (
 )
 from prodsc.estimators.model_file import ABOUT, TENSORS, plain_parameters
 from prodsc.estimators.naming import are_names
-from prodsc.pro_dsc.diagnosis import diagnose
+from prodsc.pro_dsc.diagnosis import Diagnosis, diagnose
 from prodsc.pro_dsc.estimator import PRODSC
 from prodsc.progress import ProgressFunction
 from prodsc.sources.choice import NO_CHOICE, ColumnChoice
@@ -229,8 +229,7 @@ class FitResult:
     notes: list[str] = field(default_factory=list)
     report_seconds: float = 0.0  # not part of `seconds`
     names: list[str] | None = None  # of the clusters
-    verdict: str = ""
-    advice: str = ""
+    verdict: dict[str, Any] = field(default_factory=dict)  # of `diagnose`
 
     def summary(self) -> str:
         """Some lines for the terminal."""
@@ -238,8 +237,7 @@ class FitResult:
         lines += self._named()
         if self.scores is not None:
             lines.append("  ".join(f"{name} {value:.4f}" for name, value in self.scores.items()))
-        if self.verdict:
-            lines.append(f"{self.verdict}: {self.advice}")
+        lines += self.verdict.get("sentences", [])
         lines += [f"note: {note}" for note in self.notes]
         page = f" and {self.report_seconds:.1f} s for the page" if self.report_seconds else ""
         lines.append(f"{self.seconds:.1f} s{page}, peak memory {self.peak_memory_mb:.0f} MB")
@@ -422,13 +420,12 @@ def write_results(
         peak_memory_mb(),
         notes,
         names=shown_names(model),
-        verdict=diagnosis.verdict,
-        advice=diagnosis.advice,
+        verdict=diagnosis.to_dict(),
     )
     content = result_content(request, data, model, result)
     if report:
         page_progress(0, 1)
-    if report and (problem := _try_report(request, data, model, content)):
+    if report and (problem := _try_report(request, data, model, content, diagnosis)):
         warnings.warn(problem, stacklevel=2)
         content["notes"] = [*notes, problem]
     if report:
@@ -461,10 +458,11 @@ def _readable_ids(data: Source) -> list[str] | None:
         return None
 
 
-def _try_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any]) -> str:
+def _try_report(request: FitRequest, data: Source, model: PRODSC, content: dict[str, Any], diagnosis: Diagnosis) -> str:
     """Write the page; whatever prevents it is returned as a sentence, for the fit is worth keeping without it."""
     try:
-        write_report(request, data, model, content, **page_size(content["seconds"], request.quick))
+        size = page_size(content["seconds"], request.quick)
+        write_report(request, data, model, content, diagnosis=diagnosis, **size)
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"{stop or 'stopped'} while {PAGE} was made; {LABELS} and the model are kept") from None
     except MissingExtraError as missing:

@@ -6,13 +6,26 @@ dictionary, and counted before it is written out.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from prodsc.errors import InputError
 from prodsc.sources.arrow import pa
 from prodsc.sources.contents import check_text
-from prodsc.sources.limits import check_unpacked
+from prodsc.sources.limits import LIMITS, check_unpacked
+
+READ_FOOTER = """
+import sys, pyarrow.parquet
+of_file = pyarrow.parquet.read_metadata(sys.argv[1])
+for i in range(of_file.num_row_groups):
+    for j in range(of_file.num_columns):
+        of_file.row_group(i).column(j).num_values
+"""
 
 
 def parquet_file(path: Path) -> pa.parquet.ParquetFile:
@@ -28,11 +41,32 @@ def parquet_file(path: Path) -> pa.parquet.ParquetFile:
     ParquetFile
         A context manager, which closes the file.
     """
+    facts = path.stat()
+    _check_footer(path.resolve(), facts.st_size, facts.st_mtime_ns)
     metadata = pa.parquet.read_metadata(path)
     columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
     texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY" and "DECIMAL" not in _kind(each)]
     # Without a buffer size pyarrow reads whole row groups; with pre_buffer it keeps all that it has read.
     return pa.parquet.ParquetFile(path, read_dictionary=texts, buffer_size=2**20, pre_buffer=False)
+
+
+@lru_cache(maxsize=4096)
+def _check_footer(path: Path, size: int, modified: int) -> None:
+    """Read what a file says of its columns in a process of its own: pyarrow ends the process if it is damaged.
+
+    The result is kept for a file of this size and time.
+    """
+    command = [sys.executable, "-P", "-c", READ_FOOTER, str(path)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(command, capture_output=True, env=environment, timeout=LIMITS.patience(path), check=False)
+        crashed = done.returncode < 0  # other errors are raised again, and told, by the reader itself
+    except subprocess.TimeoutExpired:
+        crashed = True
+    if crashed:
+        raise InputError(
+            f"{path} cannot be read as .parquet (what it says of its columns is damaged); copy or write it again."
+        )
 
 
 def _kind(column: Any) -> str:

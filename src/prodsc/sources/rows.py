@@ -22,6 +22,7 @@ from prodsc.sources.readers import read_column_names
 from prodsc.sources.source import Source
 from prodsc.sources.stored import StoredRows, on_disk, read_ahead
 
+LONGEST = 1e6  # typical lengths: longer rows count as so long, since squares of larger numbers lose the others
 CHUNK_BYTES = 8 * 2**20  # of float32: memory for the rows that are read together
 
 
@@ -72,6 +73,12 @@ class RowReader:
         wanted = slices(self.array, part)
         return read_ahead(self._read, wanted) if isinstance(self.array, StoredRows) else map(self._read, wanted)
 
+    def chunks_with_length(self, part: slice | np.ndarray = slice(None)) -> Iterator[tuple[Tensor, Tensor]]:
+        """Chunks as `chunks` gives them, each with the same rows as vectors that keep the lengths of the input."""
+        wanted = slices(self.array, part)
+        read = self._read_with_length
+        return read_ahead(read, wanted) if isinstance(self.array, StoredRows) else map(read, wanted)
+
     @property
     def shared(self) -> bool:
         """Whether ranks share the work on all rows. Rows in memory are few, and each rank has them all."""
@@ -93,8 +100,24 @@ class RowReader:
             mine = ranks.share(n) if self.shared else slice(0, n)
             yield n, slice(start + mine.start, start + mine.stop)
 
-    def _read(self, rows: np.ndarray | slice) -> Tensor:
+    def _read_with_length(self, rows: np.ndarray | slice) -> tuple[Tensor, Tensor]:
         raw = self.array[rows]
+        scaled = self._checked(raw)
+        vectors = scaled.flatten(1)
+        if self.scaling not in ("unit", "centred") or scaled.ndim > 2:
+            return scaled, vectors
+        assert self.centre is not None
+        assert self.spread is not None
+        raw = np.asarray(raw, dtype=np.float64).reshape(len(vectors), -1)
+        typical = np.sqrt(np.square(self.spread.double().numpy()).sum())
+        length = np.linalg.norm(raw - self.centre.double().numpy() * (self.scaling == "centred"), axis=1) / typical
+        return scaled, vectors * torch.from_numpy(np.minimum(length, LONGEST)).to(vectors)[:, None]
+
+    def _read(self, rows: np.ndarray | slice) -> Tensor:
+        return self._checked(self.array[rows])
+
+    def _checked(self, raw: np.ndarray) -> Tensor:
+        """Scaled rows, all of them finite."""
         scaled = self._scaled(raw).float()
         if not scaled.isfinite().all():
             raise InputError(

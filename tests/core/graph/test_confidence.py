@@ -1,4 +1,4 @@
-"""Confidence at the scale of agreement among neighbours, and how calibration is measured and drawn."""
+"""Confidence at the scale of labels that come back from half of the rows, and how calibration is measured and drawn."""
 
 import io
 
@@ -8,7 +8,7 @@ import torch
 
 from prodsc import PRODSC
 from prodsc.core import metrics
-from prodsc.core.graph import GramKernel, calibrate, neighbour_agreement, spectral_partition
+from prodsc.core.graph import GramKernel, calibrate, replicated_share, spectral_partition
 from prodsc.report.fit_figures import reliability
 
 
@@ -19,17 +19,15 @@ def lines(noise, n=60, seed=0):
     return torch.from_numpy(Y / np.linalg.norm(Y, axis=1, keepdims=True)).float(), y
 
 
-def test_agreement_is_that_of_the_nearest():
-    X, y = lines(0.5)
-    S = (X @ X.T).fill_diagonal_(-2)
-    expected = np.mean([(y[S[i].argsort(descending=True)[:20]] == y[i]).mean() for i in range(len(y))])
-    assert neighbour_agreement(X, y) == pytest.approx(expected)
-    assert neighbour_agreement(X, np.zeros_like(y)) == 1.0
-    assert neighbour_agreement(X[:3], np.array([0, 0, 1])) == pytest.approx(1 / 3)
+def test_labels_of_clear_groups_come_back_and_random_ones_do_not():
+    X, y = lines(0.2)
+    assert replicated_share(X, y, 3) == 1.0
+    assert replicated_share(X, np.random.default_rng(0).permutation(y), 3) < 0.6
+    assert replicated_share(X, np.zeros_like(y), 1) == 1.0
 
 
 @pytest.mark.parametrize("agreement", [0.5, 0.8, 0.95])
-def test_labels_become_as_sure_as_neighbours_agree(agreement):
+def test_labels_become_as_sure_as_they_come_back(agreement):
     Y, _ = lines(0.4)
     partition = spectral_partition(GramKernel(Y), 3, 5, 0)
     assert partition.probabilities(Y).max(1).mean() > 0.96
@@ -48,7 +46,7 @@ def test_labels_never_become_surer():
 
 
 def test_a_fit_is_calibrated_and_keeps_it(tmp_path):
-    """Overlapping blobs: the network separates them all the same, neighbours know better."""
+    """Overlapping blobs: the network separates them all the same, other rows know better."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 80)
     X = np.eye(6)[y] + 0.55 * rng.standard_normal((240, 6))
@@ -62,8 +60,8 @@ def test_a_fit_is_calibrated_and_keeps_it(tmp_path):
     )
     after = metrics.calibration_error(model.confidence_, right)
     assert after < metrics.calibration_error(plain, right)
-    near = neighbour_agreement(torch.from_numpy(X).float(), model.labels_)
-    assert model.confidence_.mean() == pytest.approx(near, abs=0.01)
+    rows = torch.cat([*model._new_rows(X).chunks()])
+    assert model.confidence_.mean() == pytest.approx(replicated_share(rows, model.labels_, 3), abs=0.01)
     np.testing.assert_array_equal(model.predict_proba(X).argmax(1), model.labels_)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     model.save(tmp_path)

@@ -1,4 +1,4 @@
-"""The self-expressive residual of a row against the matrices of training, and its scale."""
+"""Outlier scores against their definition, and their scale."""
 
 from dataclasses import replace
 
@@ -9,48 +9,94 @@ from sklearn.metrics import roc_auc_score
 
 from prodsc import PRODSC
 from prodsc.cli import main
-from prodsc.core.graph import CoefficientKernel, OutlierModel, residual_quantiles, sample_dictionary
-from prodsc.core.self_expression import self_expression
+from prodsc.core.graph import fit_outlier_model, sample_references, strangeness_quantiles
+from prodsc.core.graph.outliers import N_NEIGHBOURS, make_references
 from prodsc.errors import ModelFileError
 
 FIT = {"hidden_size": 32, "n_components": 16, "warmup_steps": 10, "epochs": 20, "n_init": 3}
 
 
-def unit(n, d, seed):
-    return torch.nn.functional.normalize(torch.from_numpy(np.random.default_rng(seed).standard_normal((n, d))))
+def cloud(n, d, seed):
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((n, d)))
 
 
-@pytest.mark.parametrize("half_steps", [1, 2, 3])
-@pytest.mark.parametrize("form", ["symmetric", "directed"])
-def test_a_row_is_expressed_as_one_more_landmark(form, half_steps):
-    """For a landmark its column of C among them, exactly; for a new row nearly its column with it at the end."""
-    Y, Z = unit(30, 5, 0), unit(30, 5, 1)
-    found = OutlierModel(CoefficientKernel(Y, 0.2, half_steps), Z, form, np.zeros(0))
-    C = self_expression(Y, 0.2, "sinkhorn", half_steps, form).C
-    torch.testing.assert_close(found.residuals(Y, Z), (Z - C.T @ Z).norm(dim=1))
-    y, z = unit(1, 5, 2), unit(1, 5, 3)
-    C = self_expression(torch.cat([Y, y]), 0.2, "sinkhorn", half_steps, form).C
-    expected = z - C[:-1, -1] @ Z
-    # The landmarks' own scaling does not know of the new row: it differs by one term of 31.
-    torch.testing.assert_close(found.residuals(y, z), expected.norm(dim=1), atol=0.05, rtol=0)
+def _reference_factor(rows, x):
+    """The local outlier factor by loops: sparsity around x over (the geometric mean of) that around its neighbours."""
+
+    def nearest(point, skip=None):
+        distances = [(float((row - point).norm()), j) for j, row in enumerate(rows) if j != skip]
+        return sorted(distances)[:N_NEIGHBOURS]
+
+    def sparsity(point, skip=None):
+        near = nearest(point, skip)
+        return np.log(np.mean([max(d, nearest(rows[j], j)[-1][0]) for d, j in near]))
+
+    near = nearest(x)
+    return sparsity(x) - np.mean([sparsity(rows[j], j) for _, j in near]), np.log(np.mean([d for d, _ in near]))
+
+
+def test_the_factor_is_that_of_the_definition():
+    rows, new = cloud(40, 3, 0), cloud(4, 3, 1)
+    found = make_references(rows, torch.zeros(40).double()).measure(new, torch.zeros(4).double())
+    expected = np.array([_reference_factor(rows, x) for x in new]).T
+    np.testing.assert_allclose(torch.stack(found).numpy(), expected, rtol=1e-6)
+
+
+def test_a_training_row_is_not_its_own_neighbour():
+    rows = cloud(40, 3, 0)
+    references = make_references(rows, torch.zeros(40).double())
+    factor, _ = references.measure(rows[:5], torch.zeros(5).double())
+    others = [torch.cat([rows[:i], rows[i + 1 :]]) for i in range(5)]
+    expected = [np.log(np.mean([d for d, _ in _near(o, rows[i])])) for i, o in enumerate(others)]
+    np.testing.assert_allclose(references.measure(rows[:5], torch.zeros(5).double())[1].numpy(), expected, rtol=1e-6)
+    assert factor.isfinite().all()
+
+
+def _near(rows, x):
+    return sorted((float((row - x).norm()), j) for j, row in enumerate(rows))[:N_NEIGHBOURS]
+
+
+def test_what_lies_outside_the_directions_counts():
+    """300 rows near a plane of 2 of 200 dimensions, and one as far outside it as the others are inside."""
+    rows = 0.01 * cloud(300, 200, 0)
+    rows[:, :2] += cloud(300, 2, 1)
+    strange = 0.01 * cloud(1, 200, 2)
+    strange[0, 150] = 2.0
+    model = fit_outlier_model(rows, rows[:, :2])
+    usual = model.strangeness(rows, rows[:, :2])
+    assert float(model.strangeness(strange, strange[:, :2])) > float(usual.max())
+
+
+def test_many_copies_of_a_row_are_no_outliers_and_no_trouble():
+    rows = torch.cat([cloud(100, 4, 0), torch.zeros(50, 4).double()])
+    model = fit_outlier_model(rows, rows)
+    strangeness = model.strangeness(rows, rows)
+    assert strangeness.isfinite().all()
+    assert strangeness[100:].median() <= strangeness[:100].median()
+
+
+def test_each_row_is_scored_on_its_own():
+    rows, new = cloud(200, 6, 0), cloud(30, 6, 1)
+    model = fit_outlier_model(rows, rows[:, :3])
+    together = model.strangeness(new, new[:, :3])
+    alone = torch.cat([model.strangeness(x[None], x[None, :3]) for x in new])
+    torch.testing.assert_close(together, alone, atol=1e-6, rtol=0)
 
 
 def test_scores_are_shares_of_training_rows():
-    residuals = np.random.default_rng(0).gamma(2.0, size=500)
-    found = OutlierModel(
-        CoefficientKernel(unit(3, 2, 0), 0.2, 1), unit(3, 2, 1), "symmetric", residual_quantiles(residuals)
-    )
-    expected = np.array([(residuals < r).mean() for r in residuals])
-    np.testing.assert_allclose(found.scores(residuals), expected, atol=0.01)
-    assert found.scores(np.array([-1.0, residuals.max() + 1])).tolist() == [0.0, 1.0]
+    strangeness = np.random.default_rng(0).gamma(2.0, size=500)
+    model = replace(fit_outlier_model(cloud(30, 3, 0), cloud(30, 3, 0)), quantiles=strangeness_quantiles(strangeness))
+    expected = np.array([(strangeness < r).mean() for r in strangeness])
+    np.testing.assert_allclose(model.scores(strangeness), expected, atol=0.01)
+    assert model.scores(np.array([-1.0, strangeness.max() + 1])).tolist() == [0.0, 1.0]
 
 
-def test_a_sample_of_the_landmarks_expresses():
-    assert sample_dictionary(1024, 0).tolist() == list(range(1024))
-    some = sample_dictionary(3 * 1024, 0)
-    assert len(set(some.tolist())) == 1024
-    assert (some.diff() > 0).all()
-    assert sample_dictionary(3 * 1024, 1).tolist() != some.tolist()
+def test_a_sample_of_the_rows_are_references():
+    assert sample_references(1024, 0).tolist() == list(range(1024))
+    some = sample_references(3 * 2048, 0)
+    assert len(set(some.tolist())) == 2048
+    assert (np.diff(some) > 0).all()
+    assert sample_references(3 * 2048, 1).tolist() != some.tolist()
 
 
 @pytest.fixture(scope="module")

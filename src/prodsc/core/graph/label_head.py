@@ -58,7 +58,7 @@ def calibrated_temperature(outputs: Rows, agreement: float, max_temperature: flo
     ----------
     outputs : Tensor of shape (n, k)
     agreement : float
-        How far nearest rows agree on their labels (`neighbour_agreement`).
+        Share of rows whose cluster is found again (`replicated_share`).
     max_temperature : float
         Beyond it all clusters are equally probable.
 

@@ -236,12 +236,14 @@ class SplitHalfStability:
         return shared - K_OPTIONS.disagreement_penalty * (entropy - shared), shared / entropy if entropy > 0 else 0.0
 
 
-def graph_within(neighbours: np.ndarray, rows: np.ndarray) -> scipy.sparse.csr_array:
+def graph_within(
+    neighbours: np.ndarray, rows: np.ndarray, n_neighbors: int = K_OPTIONS.n_neighbors
+) -> scipy.sparse.csr_array:
     """The graph of nearest neighbours among some rows, from lists of neighbours (nearest first) among all rows."""
     place = np.full(len(neighbours), -1)
     place[rows] = np.arange(len(rows))
     local = place[neighbours[rows]]
-    inside = (local >= 0) & (np.cumsum(local >= 0, axis=1) <= K_OPTIONS.n_neighbors)
+    inside = (local >= 0) & (np.cumsum(local >= 0, axis=1) <= n_neighbors)
     row, column = np.nonzero(inside)
     edges = scipy.sparse.coo_array((np.ones(len(row)), (row, local[row, column])), shape=(len(rows), len(rows)))
     return scipy.sparse.csr_array((edges + edges.T) / 2)

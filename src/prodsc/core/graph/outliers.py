@@ -1,69 +1,180 @@
-"""Outlier scores: how badly a row is expressed by rows of the training data."""
+"""Outlier scores: how sparsely the training rows lie around a row, beside how they lie around its neighbours.
 
-from dataclasses import dataclass
+Two views of the rows are used, since a row can be strange in either: the rows of the input with their lengths, and the
+points that labels are made from. In the first, distances are those along principal directions plus what lies outside
+them, which costs little for wide rows. docs/notes/outliers.md has the study.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from prodsc.choices import CoefficientForm
-from prodsc.core.graph.kernels import CoefficientKernel
 from prodsc.core.graph.nystroem import chunks
 from prodsc.random import Stream, sorted_subset
-from prodsc.types import Rows
+from prodsc.types import Embedding, Rows
 
 GRID = np.linspace(0, 1, 1001)
+N_REFERENCES = 2048  # training rows that others are compared with; more of them did not find more outliers
+N_DIRECTIONS = 128  # principal directions of the input, as many as the network sees
+N_NEIGHBOURS = 10  # half of the 20 of the local outlier factor, as the references are a sample
+SAME_ROW = 0.01  # share of a usual distance below which a reference is the row itself
+
+
+@dataclass(frozen=True)
+class References:
+    """Training rows in one view, and how densely they lie.
+
+    Parameters
+    ----------
+    points : Tensor of shape (m, c)
+    outside : Tensor of shape (m,)
+        Squared length of each row outside the directions of `points`; zeros if there is none.
+    reach : Tensor of shape (m,)
+        Distance to the last of the nearest references.
+    sparsity : Tensor of shape (m,)
+        Log of the mean reachability distance to the nearest references, which is small where rows lie densely.
+    """
+
+    points: Rows
+    outside: Tensor
+    reach: Tensor
+    sparsity: Tensor
+
+    def measure(self, points: Rows, outside: Tensor) -> tuple[Tensor, Tensor]:
+        """Sparsity around rows beside that around their neighbours (the local outlier factor), and their distance.
+
+        Both are logarithms, one number for each row.
+        """
+        pairs = zip(chunks(points), chunks(outside[:, None]), strict=True)
+        parts = [self._measure(part, off[:, 0]) for part, off in pairs]
+        factor, distance = map(torch.cat, zip(*parts, strict=True))
+        return factor, distance
+
+    def _measure(self, points: Rows, outside: Tensor) -> tuple[Tensor, Tensor]:
+        inside = torch.cdist(points, self.points)
+        squares = inside.square() + outside[:, None] + self.outside
+        # Two rows share nothing outside the directions, unless they are the same row.
+        squares[inside < SAME_ROW * self.reach.median()] = 0
+        near, distances = _nearest_others(squares)
+        distances = distances.clamp_min(SAME_ROW * self.reach.median())
+        reachability = torch.maximum(distances, self.reach[near]).mean(1).log()
+        return reachability - self.sparsity[near].mean(1), distances.mean(1).log()
+
+
+def make_references(points: Rows, outside: Tensor) -> References:
+    """References from training rows.
+
+    Parameters
+    ----------
+    points : Tensor of shape (m, c)
+    outside : Tensor of shape (m,)
+        Squared length outside the directions of `points`.
+    """
+    squares = torch.cdist(points, points).square() + outside[:, None] + outside
+    near, distances = _nearest_others(squares.fill_diagonal_(0))
+    usual = distances[distances > 0].median() if (distances > 0).any() else 1.0
+    distances = distances.clamp_min(SAME_ROW * usual)  # of rows that are there several times
+    reach = distances.amax(1)
+    return References(points, outside, reach, torch.maximum(distances, reach[near]).mean(1).log())
+
+
+def _nearest_others(squares: Tensor) -> tuple[Tensor, Tensor]:
+    """The nearest references of each row and their distances; one at distance 0 is the row itself."""
+    smallest = squares.topk(min(N_NEIGHBOURS + 1, squares.shape[1]), dim=1, largest=False, sorted=True)
+    itself = smallest.values[:, :1] == 0
+    near = torch.where(itself, smallest.indices[:, 1:], smallest.indices[:, :-1])
+    return near, torch.where(itself, smallest.values[:, 1:], smallest.values[:, :-1]).sqrt()
 
 
 @dataclass(frozen=True)
 class OutlierModel:
-    """Rows of the training data that express any other row.
+    """What outlier scores need of the training rows.
 
     Parameters
     ----------
-    kernel : CoefficientKernel
-        Coefficients of any row; its landmarks are these rows.
-    Z : Tensor of shape (m, d)
-        Representation of the landmarks.
-    form : {"symmetric", "directed"}
-        Form of the coefficients.
+    mean : Tensor of shape (d,)
+        Of the rows of the input.
+    directions : Tensor of shape (d, c)
+        Their principal directions.
+    of_input, of_points : References
+        The two views.
+    centre, spread : Tensor of shape (3,)
+        Median of each measure among training rows, and the way from there to the upper quartile.
     quantiles : ndarray of shape (1001,)
-        Quantiles of the residual among training rows (`residual_quantiles`); empty before they are known.
+        Quantiles of the strangeness of training rows.
     """
 
-    kernel: CoefficientKernel
-    Z: Rows
-    form: CoefficientForm
+    mean: Tensor
+    directions: Tensor
+    of_input: References
+    of_points: References
+    centre: Tensor
+    spread: Tensor
     quantiles: np.ndarray
 
-    def residuals(self, Y: Rows, Z: Rows) -> Tensor:
-        """||z - sum_j c_j z_j|| of each row, with coefficients c as if the row were one more landmark."""
-        pairs = zip(chunks(Y), chunks(Z), strict=True)
-        return torch.cat([(z - self.kernel.coefficients(y, self.form) @ self.Z).norm(dim=1) for y, z in pairs])
+    def strangeness(self, rows: Rows, points: Embedding) -> Tensor:
+        """One number for each row: log sum exp of the three measures, each in units of its own spread."""
+        measures = self._measures(rows, points)
+        return ((measures - self.centre) / self.spread).double().logsumexp(1)
 
-    def scores(self, residuals: np.ndarray) -> np.ndarray:
-        """The share of training rows with a smaller residual, from 0 to 1."""
-        return np.interp(residuals, self.quantiles, GRID)
+    def _measures(self, rows: Rows, points: Embedding) -> Tensor:
+        inside = (rows - self.mean) @ self.directions
+        outside = ((rows - self.mean).square().sum(1) - inside.square().sum(1)).clamp_min(0)
+        local, distance = self.of_input.measure(inside, outside)
+        among_points, _ = self.of_points.measure(points, points.new_zeros(len(points)))
+        return torch.stack([local, distance, among_points], 1)
+
+    def scores(self, strangeness: np.ndarray) -> np.ndarray:
+        """The share of training rows that are less strange, from 0 to 1."""
+        return np.interp(strangeness, self.quantiles, GRID)
 
 
-def sample_dictionary(n: int, seed: int, size: int = 1024) -> Tensor:
-    """Numbers of the landmarks that express other rows, ascending.
+def fit_outlier_model(rows: Rows, points: Embedding) -> OutlierModel:
+    """An outlier model from training rows, without its quantiles.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (m, d)
+        Some training rows of the input.
+    points : Tensor of shape (m, c)
+        The same rows as labels are made from them.
+    """
+    mean = rows.mean(0)
+    n_directions = min(N_DIRECTIONS, *rows.shape)
+    directions = torch.linalg.svd(rows - mean, full_matrices=False).Vh[:n_directions].T.contiguous()
+    inside = (rows - mean) @ directions
+    outside = ((rows - mean).square().sum(1) - inside.square().sum(1)).clamp_min(0)
+    blank = torch.zeros(3).to(rows)
+    model = OutlierModel(
+        mean,
+        directions,
+        make_references(inside, outside),
+        make_references(points, points.new_zeros(len(points))),
+        blank,
+        blank + 1,
+        np.zeros(0),
+    )
+    measures = model._measures(rows, points)
+    centre, upper = measures.quantile(0.5, 0), measures.quantile(0.75, 0)
+    return replace(model, centre=centre, spread=(upper - centre).clamp_min(1e-6))
+
+
+def sample_references(n: int, seed: int, size: int = N_REFERENCES) -> np.ndarray:
+    """Numbers of the training rows that others are compared with, ascending.
 
     Parameters
     ----------
     n : int
-        Number of landmarks.
+        Number of training rows.
     seed : int
     size : int
-        Number of landmarks to draw; by default a batch of the published runs. If there are fewer, all are taken.
-
-    Returns
-    -------
-    Tensor of shape (min(n, size),)
+        Number of rows to draw; if there are fewer, all are taken.
     """
-    return torch.from_numpy(sorted_subset(n, size, seed, Stream.OUTLIER_DICTIONARY))
+    return sorted_subset(n, size, seed, Stream.OUTLIER_DICTIONARY)
 
 
-def residual_quantiles(residuals: np.ndarray) -> np.ndarray:
-    """Quantiles of the residuals of training rows, as `OutlierModel` needs them."""
-    return np.quantile(residuals, GRID)
+def strangeness_quantiles(strangeness: np.ndarray) -> np.ndarray:
+    """Quantiles of the strangeness of training rows, as `OutlierModel` needs them."""
+    return np.quantile(strangeness, GRID)
