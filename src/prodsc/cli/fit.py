@@ -23,7 +23,7 @@ from prodsc.sources.door import canonical_name
 from prodsc.training.progress import ProgressCallback
 
 FIT_GROUPS = {
-    "What to find": ("n_clusters", "recipe_name", "known_labels", "must_link", "cannot_link"),
+    "What to find": ("n_clusters", "noise", "recipe_name", "known_labels", "must_link", "cannot_link"),
     "Input": (*(f"choice_{name}" for name in CHOICE_OPTIONS), "labels", "scaling"),
     "Output": ("out", "overwrite", "resume", "report", "as_json", "quiet"),
     "Speed": ("quick", "device", "epochs", "batch_size", "max_landmarks", "precision", "random_state"),

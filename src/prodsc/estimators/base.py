@@ -203,6 +203,11 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
         return fresh
 
     @property
+    def clusters_(self) -> np.ndarray:
+        """The cluster of each training row, noise or not; `labels_` has -1 for noise."""
+        return np.asarray(self.__dict__.get("_clusters_", self.labels_))
+
+    @property
     def labels_by_network(self) -> bool:
         """Whether `label_network` gives one output for each cluster, which an ONNX file can hold."""
         return False
@@ -288,7 +293,8 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
         for name, value in flat.items():
             if name == "n_clusters" and can(self, Capability.K_CURVE):
                 continue
-            if isinstance(value, str) and value == "auto" != defaults[name] and name not in ("device", "precision"):
+            always = name in ("device", "precision", "noise")  # where "auto" is a value as any other
+            if isinstance(value, str) and value == "auto" != defaults[name] and not always:
                 way_out = " Estimate one with `prodsc k FILE` or prodsc.estimate_k(X)." if name == "n_clusters" else ""
                 raise ParameterError(
                     f"{name_of_class}: {name} must have a value, got 'auto', which this method does not support."

@@ -266,7 +266,7 @@ def restore_outliers(tensors: dict[str, Tensor], device: torch.device) -> Outlie
     parts = {name: tensor.to(device) for name, tensor in parts.items()}
     views = {view: References(**under(view, parts)) for view in ("of_input", "of_points")}
     plain = {name: tensor for name, tensor in parts.items() if "/" not in name}
-    return OutlierModel(**plain, **views, quantiles=quantiles)
+    return OutlierModel(**plain, **views, quantiles=quantiles)  # type: ignore[arg-type]
 
 
 def _plain(value: Any) -> Any:

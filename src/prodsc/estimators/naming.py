@@ -64,6 +64,12 @@ class DescribedClusters:
 
     n_clusters_: int
     labels_: np.ndarray
+
+    @property
+    def clusters_(self) -> np.ndarray:
+        """The cluster of each training row, noise or not."""
+        raise NotImplementedError
+
     exemplars_: list[np.ndarray]  # for each cluster its most typical rows
     cluster_names_: list[str]
 
@@ -75,7 +81,7 @@ class DescribedClusters:
             Z = method_of(self, Capability.TRANSFORM)(part)
         else:
             Z = rows[some].flatten(1).numpy()
-        labels = self.labels_[some]
+        labels = self.clusters_[some]
         self.exemplars_ = [some[each] for each in naming.typical_rows(Z, labels, self.n_clusters_)]
         known = {cluster: str(label) for cluster, label in getattr(self, "known_clusters_", {}).items()}
         named = self._names_from(rows.array, None, names, None, None)
@@ -122,9 +128,9 @@ class DescribedClusters:
         if columns is None:
             columns = getattr(self, "feature_names_in_", None if X is None else column_names(X))
         for name, values in {"X": array, "texts": texts, "ids": ids}.items():
-            if values is not None and len(values) != len(self.labels_):
+            if values is not None and len(values) != len(self.clusters_):
                 raise InputError(
-                    f"{name} has {len(values)} rows, and the model was fitted on {len(self.labels_)}; give those rows."
+                    f"{name} has {len(values)} rows, and the model was fitted on {len(self.clusters_)}; give those."
                 )
         names = self._names_from(array, texts, columns, ids, images)
         if namer is not None:
@@ -137,11 +143,11 @@ class DescribedClusters:
     ) -> ClusterExemplars:
         """What a name-giver is told about a cluster; the parameters are those of `name_clusters`."""
         rows = self.exemplars_[cluster]
-        of_texts = None if texts is None else naming.keywords(texts, self.labels_, self.n_clusters_)
+        of_texts = None if texts is None else naming.keywords(texts, self.clusters_, self.n_clusters_)
         of_columns = None if not _is_table(array, columns) else self._unusual(array, columns)
         return ClusterExemplars(
             cluster,
-            int((self.labels_ == cluster).sum()),
+            int((self.clusters_ == cluster).sum()),
             rows,
             None if ids is None else [str(ids[i]) for i in rows],
             None if texts is None else [str(texts[i]) for i in rows],
@@ -208,7 +214,7 @@ class DescribedClusters:
 
     def _names_from(self, array: Any, texts: Any, columns: Any, ids: Any, images: Any) -> list[str]:
         if texts is not None:
-            return naming.names_from_keywords(naming.keywords(texts, self.labels_, self.n_clusters_))
+            return naming.names_from_keywords(naming.keywords(texts, self.clusters_, self.n_clusters_))
         if _is_table(array, columns) and images is None:
             return naming.names_from_columns(self._unusual(array, columns))
         if images is not None and ids is not None:
@@ -216,7 +222,7 @@ class DescribedClusters:
         return naming.unique_names([""] * self.n_clusters_)
 
     def _unusual(self, array: Any, columns: Sequence[str]) -> list[list[tuple[str, float]]]:
-        return naming.unusual_columns(array, self.labels_, self.n_clusters_, list(columns))
+        return naming.unusual_columns(array, self.clusters_, self.n_clusters_, list(columns))
 
 
 def _is_table(array: Any, columns: Sequence[str] | None) -> bool:

@@ -187,6 +187,14 @@ PARAMETERS = (
         "Of the block-diagonal regulariser: exact, or started from the eigenvectors of earlier steps ('remembered'). "
         "'auto': 'exact', or 'remembered' after a whitened start",
     ),
+    Parameter(
+        "noise",
+        "None, 'auto' or a number in (0, 0.5]",
+        lambda v: v is None or v == "auto" or (_number(v) and 0 < v <= 0.5),
+        "Label rows that belong to no cluster -1: the given share of training rows, or with 'auto' those beyond the "
+        "usual tail of outlier scores (None: every row gets a cluster)",
+        type_text="float, 'auto' or None",
+    ),
     _choice("on_collapse", ON_COLLAPSE, "What to do when Z collapses, or when gamma is so large that it can"),
     # training
     _count(

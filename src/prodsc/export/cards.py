@@ -89,7 +89,7 @@ def card_text(
     array, about = as_array(X), about or {}
     data = about.get("data", {})
     name = title or (Path(data["file"]).name if data else "a feature matrix")
-    sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
+    sizes = np.bincount(model.clusters_, minlength=model.n_clusters_)
     shape = " x ".join(f"{n:,}" for n in array.shape)
     kind = type(model).__name__
     used = about.get("used", {})
@@ -151,7 +151,7 @@ def _sound(model: Any, array: np.ndarray) -> str:
 def _scores(model: Any, y: ArrayLike | None) -> str:
     if y is None:
         return "No classes are known for these rows, so the clusters cannot be scored; how sound the fit is, see above."
-    known = scores(np.asarray(y), model.labels_)
+    known = scores(np.asarray(y), model.clusters_)
     line = ", ".join(f"{name} {value:.4f}" for name, value in known.items())
     return f"{line}, of one fit against known classes, which were used only for this."
 

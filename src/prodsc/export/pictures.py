@@ -54,7 +54,7 @@ class FittedData:
     @property
     def groups(self) -> np.ndarray:
         """What rows are sorted and coloured by: known classes, else the clusters."""
-        return self.model.labels_ if self.y is None else self.y
+        return self.model.clusters_ if self.y is None else self.y
 
     @property
     def group_name(self) -> str:
@@ -101,7 +101,7 @@ def _csc(fit: FittedData) -> "Figure":
 def _gram(fit: FittedData) -> "Figure":
     from prodsc.report.figures import gram
 
-    return gram(fit.flat, fit.Z, fit.model.labels_[fit.rows])
+    return gram(fit.flat, fit.Z, fit.model.clusters_[fit.rows])
 
 
 def _k(fit: FittedData) -> "Figure":
@@ -132,7 +132,7 @@ def _map(fit: FittedData) -> "Figure":
     _, places = embed_2d(fit.Z, max_rows=MAX_PLOTTED_ROWS)
     known = can(fit.model, Capability.PROBABILITIES)
     confidence = fit.model.predict_proba(fit.X[fit.rows]).max(1) if known else None
-    return map_2d(places, fit.model.labels_[fit.rows], confidence)
+    return map_2d(places, fit.model.clusters_[fit.rows], confidence)
 
 
 def _orthogonal(fit: FittedData) -> "Figure":
@@ -162,7 +162,7 @@ def _subspaces(fit: FittedData) -> "Figure":
             f"the figure subspaces shows images, one for each of {len(fit.X)} rows; got shape {images.shape}. "
             "Give the images of these rows (--images)."
         )
-    rows, clusters = aligned_rows(fit.model.transform(fit.X), fit.model.labels_, 8)
+    rows, clusters = aligned_rows(fit.model.transform(fit.X), fit.model.clusters_, 8)
     return subspaces(images[rows], clusters=clusters.tolist())
 
 
@@ -274,9 +274,9 @@ def figure(
     for capability in kind.needs:
         require_capability(model, capability, f"the figure {name}")
     array = as_array(X)
-    if len(array) != len(model.labels_):
+    if len(array) != len(model.clusters_):
         raise InputError(
-            f"X has {len(array)} rows, the model was fitted on {len(model.labels_)}; give the fitted rows."
+            f"X has {len(array)} rows, the model was fitted on {len(model.clusters_)}; give the fitted rows."
         )
     drawn = kind.draw(FittedData(model, array, None if y is None else np.asarray(y), images))
     from prodsc.report.save import save_figure

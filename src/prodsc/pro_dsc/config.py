@@ -19,6 +19,7 @@ class Config:
 
     n_clusters: int
     scaling: str  # of the rows
+    noise: float | str | None
     # network
     encoder: str | nn.Module
     n_components: int

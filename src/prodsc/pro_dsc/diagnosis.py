@@ -109,7 +109,7 @@ def diagnose(model: PRODSC, X: RowsInput) -> Diagnosis:
     some = np.asarray(array[sorted_subset(len(array), n)])
     Z = torch.from_numpy(model.transform(some)).double()
     C = torch.from_numpy(model.coefficients(some)).double()
-    labels = torch.from_numpy(model.predict(some))
+    labels = torch.from_numpy(model.nearest_clusters(some))
     d, full = Z.shape[1], min(n, Z.shape[1])
     G, M = theory.gram_and_residual(Z, C)
     of_G, of_M = theory.spectra(G, M)
@@ -157,7 +157,7 @@ def support_of(model: PRODSC, array: Any) -> Support:
     some = np.asarray(array[sorted_subset(len(array), SUPPORT_RULES.max_rows)])
     rows = model._new_rows(some)
     points = [start_view(model.network_, model.config_, X.to(model.device_)) for X in rows.chunks()]
-    return measure_support(torch.cat(points), model.predict(some), model.n_clusters_)
+    return measure_support(torch.cat(points), model.nearest_clusters(some), model.n_clusters_)
 
 
 def needed_rank(labels: np.ndarray) -> float:

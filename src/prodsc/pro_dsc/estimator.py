@@ -43,7 +43,11 @@ class PRODSC(LabellerInterface):
     Attributes
     ----------
     labels_ : ndarray of int
-        The cluster of each training row; cluster 0 is the largest.
+        The cluster of each training row; cluster 0 is the largest. -1 is noise, if `noise` is set.
+    clusters_ : ndarray of int
+        The same without noise: the nearest cluster of every row.
+    probabilities_ : ndarray of float
+        The confidence, 0 for noise.
     confidence_ : ndarray of float
         Confidence of each of these labels (after `fit`; not part of a saved model).
     outlier_score_ : ndarray of float
@@ -88,6 +92,7 @@ class PRODSC(LabellerInterface):
         gamma: float | str = "auto",
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
+        noise: float | str | None = None,
         on_collapse: str = "warn",
         loss: LossOptions | dict[str, Any] | None = None,
         training: TrainingOptions | dict[str, Any] | None = None,
@@ -104,6 +109,7 @@ class PRODSC(LabellerInterface):
         self.gamma = gamma
         self.epochs = epochs
         self.batch_size = batch_size
+        self.noise = noise
         self.on_collapse = on_collapse
         self.loss = loss
         self.training = training
@@ -196,7 +202,7 @@ class PRODSC(LabellerInterface):
         )
         self.history_ = trained.history
         self.gamma_ = trained.config.gamma
-        self.known_clusters_ = {} if constraints is None else constraints.name_clusters(self.labels_)
+        self.known_clusters_ = {} if constraints is None else constraints.name_clusters(self.clusters_)
 
     def _resolve_config(self, shape: tuple[int, ...], constrained: bool = False) -> Config:
         params = self.flat_params() | {"scaling": self.scaling_}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from prodsc.estimators.soft import LabelNetwork
 from prodsc.nn import Network
 from prodsc.pro_dsc.building import self_expression_of
 from prodsc.pro_dsc.config import Config
-from prodsc.pro_dsc.labeller import Labeller, RowLabels, make_kernel
+from prodsc.pro_dsc.labeller import Labeller, RowLabels, make_kernel, mark_noise
 from prodsc.sources.rows import RowReader, Scale
 from prodsc.sources.source import RowsInput
 
@@ -37,6 +38,11 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self.labeller_.config
 
     @property
+    def probabilities_(self) -> np.ndarray:
+        """The confidence of each training row in its label, 0 for noise, as HDBSCAN has it."""
+        return np.where(self.labels_ < 0, 0.0, self.confidence_)
+
+    @property
     def network_(self) -> Network:
         """The trained network."""
         return self.labeller_.network
@@ -48,7 +54,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _set_labels(self, labeller: Labeller, row_labels: RowLabels) -> None:
         self.labeller_ = labeller
-        self.labels_ = row_labels.labels
+        self.labels_, self._clusters_ = row_labels.labels, row_labels.clusters
         self.confidence_ = row_labels.confidence
         self.outlier_score_ = row_labels.outlier_score
 
@@ -67,10 +73,29 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Returns
         -------
         ndarray of int, shape (n,)
-            The cluster of each row.
+            The cluster of each row; -1 for noise if the model was fitted with `noise`.
         """
         rows = self._new_rows(X)
-        return np.concatenate([part[0] for part in self.labeller_.label(rows)])
+        with_noise = bool(np.isfinite(self.labeller_.threshold))
+        parts = [*self.labeller_.label(rows, with_noise)]
+        clusters = np.concatenate([part[0] for part in parts])
+        if not with_noise:
+            return clusters
+        return mark_noise(clusters, np.concatenate([part[2] for part in parts]), self.labeller_.threshold)
+
+    def nearest_clusters(self, X: RowsInput) -> np.ndarray:
+        """The cluster of each row, noise or not; without noise it is what `predict` gives.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
+        return np.concatenate([part[0] for part in self.labeller_.label(self._new_rows(X))])
 
     def predict_proba(self, X: RowsInput) -> np.ndarray:
         """Probability of each cluster for each row.
@@ -127,6 +152,8 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows = self._new_rows(X)
         outliers = self.labeller_.outliers
         for labels, confidence, *strangeness in self.labeller_.label(rows, outliers is not None):
+            for part in strangeness:
+                labels = mark_noise(labels, part, self.labeller_.threshold)
             yield labels, confidence, *(outliers.scores(part) for part in strangeness if outliers is not None)
 
     def transform(self, X: RowsInput) -> np.ndarray:
@@ -197,7 +224,9 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         tensors, facts = model_file.training_state(self.network_, self.history_)
         of_partition, about_partition = model_file.partition_state(self.partition_)
         of_outliers = model_file.outlier_state(self.labeller_.outliers)
-        return tensors | of_partition | of_outliers, facts | about_partition
+        tensors |= of_partition | of_outliers | {"clusters": torch.from_numpy(self.clusters_)}
+        threshold = self.labeller_.threshold
+        return tensors, facts | about_partition | {"noise_threshold": threshold if np.isfinite(threshold) else None}
 
     def _restore_labeller(
         self, network: Network, config: Config, tensors: dict[str, Tensor], facts: dict[str, Any]
@@ -208,7 +237,11 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         partition = restore(lambda Y: make_kernel(config, Y), tensors, facts, self.device_)
         outliers = model_file.restore_outliers(tensors, self.device_)
         self.history_ = model_file.restore_history(tensors, facts)
-        self.labeller_ = Labeller(network, config, self.device_, partition, outliers)
+        threshold = facts.get("noise_threshold")
+        limit = np.inf if threshold is None or outliers is None else float(threshold)
+        self.labeller_ = Labeller(network, config, self.device_, partition, outliers, limit)
+        if "clusters" in tensors:
+            self._clusters_ = tensors["clusters"].numpy()
 
     @property
     def _n_features_out(self) -> int:

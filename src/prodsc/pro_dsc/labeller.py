@@ -25,6 +25,7 @@ from prodsc.core.graph import (
     eigengap,
     fit_outlier_model,
     nearest_neighbours,
+    noise_threshold,
     replicated_share,
     sample_references,
     spectral_partition,
@@ -48,7 +49,8 @@ REFERENCE_NUMBERS = 2**23  # of the input, 32 MB: bounds the references of wide 
 class RowLabels:
     """What a fit gives for each training row."""
 
-    labels: np.ndarray  # cluster 0 is the largest
+    clusters: np.ndarray  # cluster 0 is the largest
+    labels: np.ndarray  # the clusters, -1 for noise
     confidence: np.ndarray
     outlier_score: np.ndarray
 
@@ -62,9 +64,10 @@ class Labeller:
     device: torch.device
     partition: Partition | HeadPartition
     outliers: OutlierModel | None  # None in a model saved before there were such scores
+    threshold: float = np.inf  # strangeness beyond which a row is noise
 
     def label(self, rows: RowReader, with_outliers: bool = False) -> Iterator[tuple[np.ndarray, ...]]:
-        """Labels, confidence and, if asked for, strangeness, a part of the rows at a time.
+        """Clusters, confidence and, if asked for, strangeness, a part of the rows at a time.
 
         On several ranks each labels a share of rows that are in files, and all get all of them.
         """
@@ -221,8 +224,14 @@ def _finish(
     labels, confidence, strangeness = (np.concatenate(p) for p in zip(*labeller.label(rows, True), strict=True))
     partition, labels = partition.ordered(labels)
     outliers = replace(outliers, quantiles=strangeness_quantiles(strangeness))
-    row_labels = RowLabels(labels, confidence, outliers.scores(strangeness))
-    return replace(labeller, partition=partition, outliers=outliers), row_labels
+    threshold = noise_threshold(strangeness, config.noise)
+    row_labels = RowLabels(labels, mark_noise(labels, strangeness, threshold), confidence, outliers.scores(strangeness))
+    return replace(labeller, partition=partition, outliers=outliers, threshold=threshold), row_labels
+
+
+def mark_noise(clusters: np.ndarray, strangeness: np.ndarray, threshold: float) -> np.ndarray:
+    """Labels: the clusters, -1 for rows that are stranger than the threshold."""
+    return np.where(strangeness > threshold, -1, clusters)
 
 
 def _fit_outliers(network: Network, config: Config, rows: RowReader, device: torch.device, seed: int) -> OutlierModel:

@@ -115,16 +115,16 @@ def render_fit_page(
     page_rows = PageRows(
         rows,
         layout.places,
-        model.labels_[rows].astype(np.intp),
+        model.clusters_[rows].astype(np.intp),
         probabilities.max(axis=1),
         best[:, -1],
-        np.bincount(model.labels_, minlength=k).tolist(),
+        np.bincount(model.clusters_, minlength=k).tolist(),
         previews,
         names=list(model.cluster_names_),
         outlier=_outliers(model, X, chunks, rows),
     )
     table = np.ndim(X) == 2 and previews.image is None and are_words(columns)  # "column 267" tells nobody anything
-    unusual = unusual_columns(X, model.labels_, k, columns) if table else None
+    unusual = unusual_columns(X, model.clusters_, k, columns) if table else None
     cards = cluster_cards(Z, page_rows.labels, page_rows.confidence, page_rows.second, page_rows.sizes, unusual)
     needed = [row for card in cards for row in card.rows()]
     diagnosis = diagnosis or diagnose(model, X)
@@ -133,11 +133,11 @@ def render_fit_page(
     if y is not None:
         codes, names = _codes(y, classes)
         page_rows = replace(page_rows, truth=codes[rows], classes=names)
-        section, pairs = _known(page_rows, model.labels_, codes, tables, other)
+        section, pairs = _known(page_rows, model.clusters_, codes, tables, other)
         sections.append(section)
         needed += pairs
     if other is not None:
-        page_rows, section, pairs = _moved(page_rows, model.labels_, other, k)
+        page_rows, section, pairs = _moved(page_rows, model.clusters_, other, k)
         sections.append(section)
         needed += pairs
     sections.append(
@@ -146,11 +146,11 @@ def render_fit_page(
     if made is not None:
         sections.append(_made(made))
     data, notes = map_data(page_rows, needed, [card.exemplars[0] if card.exemplars else -1 for card in cards])
-    scores = metrics.scores(y, model.labels_) if y is not None else {}
+    scores = metrics.scores(y, model.clusters_) if y is not None else {}
     supported = found_number(eigenvalues, k)
     said = found_sentences(page_rows.titles(), cards, page_rows.confidence, scores, supported)
     found = PageSection("found", "What was found", "", [component("found", said, diagnosis)])
-    words = None if previews.texts is None else keywords(previews.texts, model.labels_, k)
+    words = None if previews.texts is None else keywords(previews.texts, model.clusters_, k)
     sections = [_map(page_rows, layout, len(X), notes), found, _clusters(page_rows, cards, words), *sections]
     numbers = {f"{name} against known labels": f"{value:.3f}" for name, value in scores.items()}
     return render_page(

@@ -401,12 +401,17 @@ def write_results(
         write_labels(path_of(LABELS), parts, RowNames(_readable_ids(data), data.kept, shown_names(model)))
         files.write_text(path_of(HISTORY), history_csv(model.history_))
     model.save(request.out)
-    known_scores = scores(data.y, model.labels_) if data.y is not None else None
-    notes = size_notes(model.labels_, model.confidence_)
+    known_scores = scores(data.y, model.clusters_) if data.y is not None else None
+    notes = size_notes(model.clusters_, model.confidence_)
     if model.n_constant_features_:
         notes.append(
             f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and carry no information."
         )
+    if model.noise is not None:
+        n_noise = int((model.labels_ < 0).sum())
+        notes.append(f"{n_noise:,} rows ({n_noise / len(model.labels_):.1%}) are noise: their label is -1.")
+    if model.scaling_reason_ and model.scaling_ != "unit":
+        notes.append(f"rows are scaled with scaling='{model.scaling_}': {model.scaling_reason_}.")
     if model.k_curve_ is not None:
         notes.append(f"n_clusters='auto' found {model.k_curve_.summary()}")
     if request.quick:
@@ -414,7 +419,7 @@ def write_results(
     diagnosis = diagnose(model, data)
     result = FitResult(
         request.out,
-        np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
+        np.bincount(model.clusters_, minlength=model.n_clusters_).tolist(),
         known_scores,
         time.monotonic() - start,
         peak_memory_mb(),
@@ -614,6 +619,7 @@ class RowNames:
 
 
 NO_NAMES = RowNames()
+NOISE_NAME = "noise"
 
 
 def write_labels(path: Path, parts: Iterable[tuple[np.ndarray, ...]], names: RowNames = NO_NAMES) -> None:
@@ -643,7 +649,8 @@ def label_lines(parts: Iterable[tuple[np.ndarray, ...]], names: RowNames = NO_NA
             cells = [str(done if names.kept is None else names.kept[done])]
             cells += [] if names.ids is None else [without_formula(names.ids[done])]
             cells += [str(label)]
-            cells += [] if names.clusters is None else [without_formula(names.clusters[label])]
+            if names.clusters is not None:
+                cells.append(without_formula(names.clusters[label]) if label >= 0 else NOISE_NAME)
             yield line([*cells, *(f"{value:.4f}" for value in values)])
             done += 1
 

@@ -19,6 +19,7 @@ from prodsc.core.graph.outliers import (
     OutlierModel,
     References,
     fit_outlier_model,
+    noise_threshold,
     sample_references,
     strangeness_quantiles,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "neighbour_index",
     "neighbours_and_distances",
     "nested_layers",
+    "noise_threshold",
     "posterior",
     "replicated_share",
     "replication",

@@ -161,6 +161,36 @@ def fit_outlier_model(rows: Rows, points: Embedding) -> OutlierModel:
     return replace(model, centre=centre, spread=(upper - centre).clamp_min(1e-6))
 
 
+def noise_threshold(
+    strangeness: np.ndarray, noise: float | str | None, body: tuple[float, float] = (0.5, 0.9), left: float = 0.005
+) -> float:
+    """The strangeness from which a row is noise.
+
+    Parameters
+    ----------
+    strangeness : ndarray of shape (n,)
+        Of the training rows.
+    noise : float, "auto" or None
+        The share of training rows that are noise; or rows beyond an exponential tail through the median and the 90th
+        percentile of the strangeness; or none.
+    body : tuple of float
+        Quantiles that the tail goes through: up to a tenth of the rows may be noise.
+    left : float
+        Share of rows that such a tail would still leave beyond the threshold. docs/notes/outliers.md has the study.
+
+    Returns
+    -------
+    float
+    """
+    if noise is None:
+        return np.inf
+    if not isinstance(noise, str):
+        return float(np.quantile(strangeness, 1 - noise))
+    low, high = np.quantile(strangeness, body)
+    slope = (high - low) / np.log((1 - body[0]) / (1 - body[1]))
+    return float(high + slope * np.log((1 - body[1]) / left))
+
+
 def sample_references(n: int, seed: int, size: int = N_REFERENCES) -> np.ndarray:
     """Numbers of the training rows that others are compared with, ascending.
 
