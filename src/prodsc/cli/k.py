@@ -24,7 +24,7 @@ COLUMN_HEADS = ("k", "score", "agreement", "score of one cloud")
     "--at-most", type=click.IntRange(3), metavar="K", help="Largest number to try [250, at most one per 8 rows]."
 )
 @click.option(
-    "--scaling", type=click.Choice(PARAMETER_BY_NAME["scaling"].choices), default="unit", help="Of the rows [unit]."
+    "--scaling", type=click.Choice(PARAMETER_BY_NAME["scaling"].choices), default="auto", help="Of the rows [auto]."
 )
 @choice_options
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for k.csv and k.png.")

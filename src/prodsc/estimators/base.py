@@ -34,6 +34,7 @@ from prodsc.estimators.scaling import AUTO, ResolvedScaling, resolve_scaling
 from prodsc.estimators.sklearn_types import BaseEstimator, CallbackSupportMixin, ClusterMixin, with_callbacks
 from prodsc.sources.checks import Summary, check_values
 from prodsc.sources.limits import check_memory
+from prodsc.sources.remarks import remarks_on
 from prodsc.sources.rows import RowReader, as_array, check_shape, column_names, column_scale, opened_unless_plain
 from prodsc.sources.source import RowsInput, Source
 from prodsc.sources.sparse_rows import SparseRows
@@ -68,6 +69,7 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
     n_clusters_: int  # the number of clusters of a fit, given or estimated
     scaling_: str  # the scaling of a fit, given or chosen
     scaling_reason_: str  # why it was chosen; empty if it was given
+    remarks_: list[str]  # what is unusual about the rows of the fit
     labels_: np.ndarray  # the cluster of each training row; cluster 0 is the largest
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -379,6 +381,8 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
             self._report_zero_rows(summary, strict)
         if learn:
             self._learn_columns(array, summary)
+            k = None if isinstance(self.n_clusters, str) else self.n_clusters
+            self.remarks_ = remarks_on(array, column_names(X), k)
         elif (tuple(array.shape[1:]) if array.ndim > 2 else None) != self.image_shape_:
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array

@@ -58,6 +58,7 @@ def save(model: "Clusterer", folder: Path) -> None:
         "image_shape": model.image_shape_,
         "scaling": model.scaling_,
         "scaling_reason": model.scaling_reason_,
+        "remarks": model.remarks_,
         "n_constant_features": model.n_constant_features_,
         "seed": model.seed_,
         "cluster_names": list(model.cluster_names_),
@@ -125,6 +126,7 @@ def _restored(model: Model, tensors: dict[str, Tensor], about: dict[str, Any]) -
     model.n_constant_features_ = about["n_constant_features"]
     model.scaling_ = about.get("scaling", model.scaling)  # older files: as it was given
     model.scaling_reason_ = str(about.get("scaling_reason", ""))
+    model.remarks_ = list(map(str, about.get("remarks", [])))
     model.seed_ = about["seed"]
     model.centre_, model.spread_ = tensors["input/centre"], tensors["input/spread"]
     model.labels_ = tensors["labels"].numpy()

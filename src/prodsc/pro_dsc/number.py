@@ -6,6 +6,11 @@ from torch import Tensor
 from prodsc.core.graph.number import K_OPTIONS, KCurve, k_curve
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
+from prodsc.estimators.scaling import AUTO, resolve_scaling
+from prodsc.nn import PrincipalCoordinates
+from prodsc.pro_dsc.building import UNIT_LENGTH
+from prodsc.pro_dsc.defaults import AUTO_RULES
+from prodsc.pro_dsc.walk_start import WALK_START_RULES
 from prodsc.progress import ProgressFunction
 from prodsc.random import sorted_subset
 from prodsc.sources.checks import check_values
@@ -18,7 +23,7 @@ def estimate_k(
     *,
     at_least: int = 2,
     at_most: int | None = None,
-    scaling: str = "unit",
+    scaling: str = "auto",
     random_state: int = 0,
     watch: ProgressFunction = lambda done, total: None,
 ) -> KCurve:
@@ -50,7 +55,9 @@ def estimate_k(
     array = as_array(X)
     check_shape(array, array.ndim > 2)
     summary = check_values(array, columns=True, names=column_names(X))
-    rows = RowReader(array, scaling, *column_scale(summary))  # type: ignore[arg-type]
+    if scaling == AUTO:
+        scaling = resolve_scaling(summary, array.shape).scaling
+    rows = RowReader(array, scaling, *column_scale(summary), flat=array.ndim > 2)  # type: ignore[arg-type]
     return k_of_rows(rows, at_least, at_most, random_state, watch)
 
 
@@ -71,9 +78,15 @@ def k_of_rows(
             f"at_least={at_least} clusters of {n} rows leave fewer than {per_cluster} to a cluster, too few to tell. "
             "Ask for fewer clusters."
         )
-    return k_curve(_sampled(rows, max(sample_size, 2 * per_cluster * (at_most or 0))), at_least, at_most, seed, watch)
+    points = _sampled(rows, max(sample_size, 2 * per_cluster * (at_most or 0)))
+    return k_curve(points, at_least, at_most, seed, watch)
 
 
 def _sampled(rows: RowReader, most: int) -> Tensor:
-    """A fixed random sample, so that the answer does not depend on a seed."""
-    return torch.cat([chunk.flatten(1) for chunk in rows.chunks(sorted_subset(len(rows), most))])
+    """A fixed random sample, so that the answer does not depend on a seed, in the coordinates of a walk's start."""
+    some = sorted_subset(len(rows), most)
+    X = torch.cat([chunk.flatten(1) for chunk in rows.chunks(some)])
+    n_directions = min(AUTO_RULES.walk_directions, X.shape[1])
+    coordinates = PrincipalCoordinates(X.shape[1], n_directions, keep_length=rows.scaling not in UNIT_LENGTH)
+    coordinates.fit(X, WALK_START_RULES.max_spreads[0])
+    return coordinates(X)

@@ -407,6 +407,7 @@ def write_results(
         notes.append(
             f"{model.n_constant_features_} of {model.n_features_in_} columns are constant and carry no information."
         )
+    notes += model.remarks_
     if model.noise is not None:
         n_noise = int((model.labels_ < 0).sum())
         notes.append(f"{n_noise:,} rows ({n_noise / len(model.labels_):.1%}) are noise: their label is -1.")
