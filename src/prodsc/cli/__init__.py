@@ -23,7 +23,7 @@ except ImportError as error:
 COMMANDS = {
     "fit": "Cluster the rows of FILE.",
     "predict": "Label the rows of FILE with the model in RUN: row, label, confidence, outlier score.",
-    "diagnose": "Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE.",
+    "diagnose": "Say whether the fit in RUN can be trusted, by the rows of FILE.",
     "k": "Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.",
     "recipes": "List the recipes, or show one of them.",
     "data": "Named data sets: which there are, where they are, how to get them.",

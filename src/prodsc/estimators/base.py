@@ -373,9 +373,7 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
             )
         summary = check_values(array, columns=learn, names=column_names(X))
         if learn:
-            chosen = ResolvedScaling(self.scaling, "")  # type: ignore[arg-type]
-            if self.scaling == AUTO:
-                chosen = resolve_scaling(summary, array.shape)
+            chosen = self._choose_scaling(summary, array.shape)
             self.scaling_, self.scaling_reason_ = chosen.scaling, chosen.reason
         if summary.n_zero and array.ndim == 2 and self.scaling_ == "unit":
             self._report_zero_rows(summary, strict)
@@ -386,6 +384,11 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
         elif (tuple(array.shape[1:]) if array.ndim > 2 else None) != self.image_shape_:
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array
+
+    def _choose_scaling(self, summary: Summary, shape: tuple[int, ...]) -> ResolvedScaling:
+        if self.scaling == AUTO:
+            return resolve_scaling(summary, shape)
+        return ResolvedScaling(self.scaling, "")  # type: ignore[arg-type]
 
     def _check_columns(self, X: RowsInput, array: Any, learn: bool, is_frame: bool) -> None:
         """Number and names of the columns: those of a file are matched by name, those of a frame must also be in the

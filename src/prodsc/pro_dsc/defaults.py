@@ -164,10 +164,14 @@ def _choose_start(given: Mapping[str, Any], encoder: Any, constrained: bool) -> 
     """The start of a fit; a parameter that only the published start has asks for it."""
     if isinstance(encoder, str) and encoder == "conv":
         return "whitened"
-    published = any(not _is_auto(given[name]) for name in WARM_UP_PARAMETERS)
     features = isinstance(encoder, str) and encoder == "mlp" and given["head_hidden_size"] is None
     plain = features and given["anti_collapse"] == "coding-rate" and given["normaliser"] == "softmax"
-    return "walk" if plain and not published and not constrained else "warm-up"
+    return "walk" if plain and not is_published(given) and not constrained else "warm-up"
+
+
+def is_published(given: Mapping[str, Any]) -> bool:
+    """Whether a parameter that only the published start has was given, or that start itself."""
+    return given["start"] == "warm-up" or any(not _is_auto(given[name]) for name in WARM_UP_PARAMETERS)
 
 
 def components_for(k: int, rules: AutoRules = AUTO_RULES) -> int:

@@ -15,15 +15,17 @@ from prodsc.errors import InputError
 from prodsc.estimators.capabilities import Capability
 from prodsc.estimators.deep import fit_identity
 from prodsc.estimators.parameters import current_names
+from prodsc.estimators.scaling import AUTO, ResolvedScaling
 from prodsc.pro_dsc.building import build_network
 from prodsc.pro_dsc.config import Config, make_config, resolve_config
 from prodsc.pro_dsc.constraints import make_constraints
-from prodsc.pro_dsc.defaults import AUTO_RULES, AutoRules
+from prodsc.pro_dsc.defaults import AUTO_RULES, AutoRules, is_published
 from prodsc.pro_dsc.interface import LabellerInterface
 from prodsc.pro_dsc.labeller import fit_labeller
 from prodsc.pro_dsc.number import k_of_rows
 from prodsc.pro_dsc.options import OPTION_GROUPS, LabelOptions, LossOptions, NetworkOptions, TrainingOptions
 from prodsc.pro_dsc.trainer import train_network
+from prodsc.sources.checks import Summary
 from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.source import RowsInput
 from prodsc.training import Callback
@@ -233,6 +235,11 @@ class PRODSC(LabellerInterface):
         k = torch.tensor(curve.k)
         ranks.broadcast(k)
         return int(k)
+
+    def _choose_scaling(self, summary: Summary, shape: tuple[int, ...]) -> ResolvedScaling:
+        if self.scaling == AUTO and is_published(self.flat_params()):
+            return ResolvedScaling("unit", "the published start compares directions")
+        return super()._choose_scaling(summary, shape)
 
     def _takes_images(self, array: Any) -> bool:
         if isinstance(self.encoder, nn.Module) or self.encoder == "auto":
