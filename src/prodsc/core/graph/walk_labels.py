@@ -9,10 +9,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from prodsc.core import metrics
 from prodsc.core.graph.walk import Walk, walk_eigenvectors, walk_representation
 from prodsc.core.graph.walk_information import information, joint_distribution, x_log_x
-from prodsc.core.graph.walk_likelihood import climb, log_likelihood, row_scores, walk_scores
+from prodsc.core.graph.walk_likelihood import Gaussians, climb, log_likelihood, walk_scores
 from prodsc.random import generator
 
 
@@ -102,7 +101,7 @@ def _is_uneven(walk: Walk, merged: np.ndarray, spectral: np.ndarray, k: int, rul
     kept = information(joint_distribution(walk, merged, k)[0])
     return bool(
         entropy(spectral) < rules.uneven_entropy * np.log(k)
-        and metrics.nmi(merged, spectral) < rules.same_nmi
+        and _likeness(common_rows(merged, spectral, k)) < rules.same_nmi
         and kept < rules.clear_information * entropy(merged)
     )
 
@@ -114,14 +113,16 @@ def _most_likely(
 
     middle = len(walks) // 2
 
+    gaussians = Gaussians(points)
+
     def by_rows(labels: np.ndarray) -> np.ndarray:
-        return row_scores(points, labels, k)
+        return gaussians.scores(labels, k)
 
     def by_both(labels: np.ndarray) -> np.ndarray:
         return by_rows(labels) + n_neighbors[middle] * walk_scores(walks[middle], labels, k)
 
     def mean_likelihood(found: Sequence[np.ndarray]) -> float:
-        return float(np.mean([log_likelihood(walks, points, labels, k, n_neighbors) for labels in found]))
+        return float(np.mean([log_likelihood(walks, gaussians, labels, k, n_neighbors) for labels in found]))
 
     at_once = [climb(start, by_both) for start in starts]
     rows_first = [climb(climb(start, by_rows), by_both) for start in starts]
@@ -178,14 +179,17 @@ def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
     np.fill_diagonal(losses, np.inf)
     for _ in range(m - k):
         r, s = sorted(divmod(int(losses.argmin()), m))
-        # A merge changes the other losses only by what they have of columns r and s: m^2 instead of m^3.
-        losses -= _column_losses(joint[:, r]) + _column_losses(joint[:, s])
+        # A merge changes the other losses only by what they have of columns r and s, and only where both clusters of
+        # a pair have walks there: far less than m^3.
+        near = np.flatnonzero(joint[:, r] + joint[:, s])
+        pairs = np.ix_(near, near)
+        losses[pairs] -= _column_losses(joint[near, r]) + _column_losses(joint[near, s])
         joint[r] += joint[s]
         joint[:, r] += joint[:, s]
         joint[s] = joint[:, s] = 0
         gone[s] = True
         merged_into[merged_into == s] = r
-        losses += _column_losses(joint[:, r])
+        losses[pairs] += _column_losses(joint[near, r])
         row = _merge_losses(joint, r)
         row[gone] = row[r] = np.inf
         losses[r] = losses[:, r] = row
@@ -195,14 +199,15 @@ def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
 
 def _merge_losses(joint: np.ndarray, r: int) -> np.ndarray:
     """The information that is lost if cluster r is merged with each other cluster."""
-    size, diagonal = joint.sum(1), np.diag(joint)
-    rows, own = x_log_x(joint).sum(1), x_log_x(diagonal)
-    before = 2 * rows[r] - own[r] + 2 * rows - own - 2 * x_log_x(joint[r])
-    together = x_log_x(joint[r][None] + joint)
-    np.fill_diagonal(together, 0)
-    together[:, r] = 0
-    after = 2 * together.sum(1) + x_log_x(joint[r, r] + diagonal + 2 * joint[r])
-    return np.asarray(before - after + 2 * (x_log_x(size[r] + size) - x_log_x(size[r]) - x_log_x(size)))
+    size, diagonal, own = joint.sum(1), np.diag(joint), x_log_x(np.diag(joint))
+    near = np.flatnonzero(joint[r])  # walks to other clusters are merged with none and lose nothing
+    to_near = joint[:, near]
+    separate = x_log_x(to_near)
+    apart = separate + x_log_x(joint[r, near]) - x_log_x(joint[r, near] + to_near)
+    apart[:, near == r] = 0  # walks between the two and inside them count once, below
+    apart[near, np.arange(len(near))] = 0
+    inside = own[r] + own + 2 * x_log_x(joint[r]) - x_log_x(joint[r, r] + diagonal + 2 * joint[r])
+    return np.asarray(2 * apart.sum(1) + inside - 2 * (x_log_x(size[r]) + x_log_x(size) - x_log_x(size[r] + size)))
 
 
 def _column_losses(column: np.ndarray) -> np.ndarray:
@@ -224,14 +229,36 @@ def vote(labellings: Sequence[np.ndarray], k: int) -> np.ndarray:
     -------
     ndarray of int
     """
-    likeness = [sum(metrics.nmi(a, b) for b in labellings) for a in labellings]
-    reference = labellings[int(np.argmax(likeness))]
+    common = [[common_rows(a, b, k) for b in labellings] for a in labellings]
+    reference = labellings[int(np.argmax([sum(map(_likeness, row)) for row in common]))]
     rows = np.arange(len(reference))
     for _ in range(2):
         votes = np.zeros((len(rows), k))
         for labels in labellings:
-            counts = np.zeros((k, k))
-            np.add.at(counts, (labels, reference), 1)
-            votes[rows, linear_sum_assignment(counts, maximize=True)[1][labels]] += 1
+            matching = linear_sum_assignment(common_rows(labels, reference, k), maximize=True)[1]
+            votes[rows, matching[labels]] += 1
         reference = votes.argmax(1)
     return reference
+
+
+def common_rows(labels: np.ndarray, other: np.ndarray, k: int) -> np.ndarray:
+    """How many rows each cluster has in common with each cluster of another labelling, k x k.
+
+    Parameters
+    ----------
+    labels, other : ndarray of int, shape (n,)
+        Below k.
+    k : int
+
+    Returns
+    -------
+    ndarray of int, shape (k, k)
+    """
+    return np.bincount(labels * k + other, minlength=k * k).reshape(k, k)
+
+
+def _likeness(common: np.ndarray) -> float:
+    """NMI of two labellings, from their common rows."""
+    joint = common / common.sum()
+    entropies = -x_log_x(joint.sum(0)).sum() - x_log_x(joint.sum(1)).sum()
+    return 2 * information(joint) / float(max(entropies, 1e-12))
