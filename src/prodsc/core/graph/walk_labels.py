@@ -1,14 +1,12 @@
 """Labels of rows from random walks between them: many labellings by merging, a vote, and the likelihood."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
+from prodsc.core.graph.kmeans import quick_kmeans
 from prodsc.core.graph.walk import Walk, walk_eigenvectors, walk_representation
 from prodsc.core.graph.walk_information import information, joint_distribution, x_log_x
 from prodsc.core.graph.walk_likelihood import Gaussians, climb, log_likelihood, walk_scores
@@ -23,9 +21,11 @@ class WalkRules:
     gammas: tuple[float, ...] = (400.0, 1600.0)  # seen
     min_vectors: int = 64  # else 2k: small clusters need finer structure than k
     pieces_per_cluster: int = 6  # seen: 3, 4, 6 and 12 were tried
-    max_extra_pieces: int = 150  # bounds the cost of merging, which is cubic
+    max_extra_pieces: int = 50  # seen: 50, 100 and 150 were tried; more cost time and steadiness for many clusters
     min_piece_rows: int = 8  # average rows of a piece, so that its walk can be estimated
-    starts: int = 5  # of k-means for each walk: more agree better between seeds
+    min_starts: int = 5  # of k-means for each walk: more agree better between seeds
+    max_starts: int = 15
+    start_work: int = 2**21  # rows times pieces of all starts, beyond which no more than the fewest are made: a second
     move_rounds: int = 5  # of the rows of each labelling before the vote
     # Clusters of very different size: the leading eigenvectors replace the vote where all three hold.
     uneven_entropy: float = 0.85  # of log k (seen: Reuters)
@@ -77,33 +77,42 @@ def label_walks(
     if k == 1:
         return WalkLabels(np.zeros(walk.n_rows, dtype=int), False, 0.0)
     merged: list[list[np.ndarray]] = []  # labellings of each walk
-    leading: list[np.ndarray] = []
-    seeds = generator(seed).integers(2**31, size=(len(walks), rules.starts)).tolist()
+    leading: list[np.ndarray] = []  # first eigenvectors of each walk
+    n_starts = rules.start_work // (walk.n_rows * _number_of_pieces(walk.n_rows, k, rules))
+    n_starts = min(max(n_starts, rules.min_starts), rules.max_starts)
+    seeds = generator(seed).integers(2**31, size=(len(walks), n_starts)).tolist()
     for i, one in enumerate(walks):
         values, vectors = walk_eigenvectors(one, max(2 * k, rules.min_vectors), seed)
         Z = [walk_representation(values, vectors, gamma) for gamma in rules.gammas]
         merged.append([merged_labels(one, Z[(i + j) % len(Z)], k, start, rules) for j, start in enumerate(seeds[i])])
-        first = walk_representation(values[:k], vectors[:, :k], 0.0)
-        leading += [_kmeans_labels(first, k, start) for start in seeds[i]]
+        leading.append(walk_representation(values[:k], vectors[:, :k], 0.0))
     starts = [vote([labels for each in merged for labels in each], k), *(vote(each, k) for each in merged)]
-    spectral = vote(leading, k)
-    uneven = _is_uneven(walk, starts[0], spectral, k, rules)
-    labels = _most_likely(walks, points, [spectral] if uneven else starts, k, n_neighbors)
-    return WalkLabels(labels, uneven, information(joint_distribution(walk, starts[0], k)[0]))
+    joint = joint_distribution(walk, starts[0], k)[0]
+    uneven = None
+    if information(joint) < rules.clear_information * _entropy(joint):
+        uneven = _uneven_labels(walk, leading, seeds, starts[0], k, rules)
+    labels = _most_likely(walks, points, starts if uneven is None else [uneven], k, n_neighbors)
+    return WalkLabels(labels, uneven is not None, information(joint))
 
 
-def _is_uneven(walk: Walk, merged: np.ndarray, spectral: np.ndarray, k: int, rules: WalkRules) -> bool:
-    """Whether the leading eigenvectors show other clusters, of very different size, and merging shows none clearly."""
+def _uneven_labels(
+    walk: Walk,
+    leading: Sequence[np.ndarray],
+    seeds: Sequence[Sequence[int]],
+    merged: np.ndarray,
+    k: int,
+    rules: WalkRules,
+) -> np.ndarray | None:
+    """The vote of clusterings of the leading eigenvectors, if it shows other clusters, of very different size."""
+    pairs = zip(leading, seeds, strict=True)
+    spectral = vote([quick_kmeans(points, k, start) for points, some in pairs for start in some], k)
+    uneven = _entropy(joint_distribution(walk, spectral, k)[0]) < rules.uneven_entropy * np.log(k)
+    return spectral if uneven and _likeness(common_rows(merged, spectral, k)) < rules.same_nmi else None
 
-    def entropy(labels: np.ndarray) -> float:
-        return float(max(-x_log_x(joint_distribution(walk, labels, k)[0].sum(1)).sum(), 1e-12))
 
-    kept = information(joint_distribution(walk, merged, k)[0])
-    return bool(
-        entropy(spectral) < rules.uneven_entropy * np.log(k)
-        and _likeness(common_rows(merged, spectral, k)) < rules.same_nmi
-        and kept < rules.clear_information * entropy(merged)
-    )
+def _entropy(joint: np.ndarray) -> float:
+    """Of the sizes of clusters, in nats."""
+    return float(max(-x_log_x(joint.sum(1)).sum(), 1e-12))
 
 
 def _most_likely(
@@ -146,17 +155,16 @@ def merged_labels(walk: Walk, Z: np.ndarray, k: int, seed: int, rules: WalkRules
     -------
     ndarray of int
     """
-    wanted = min(rules.pieces_per_cluster * k, k + rules.max_extra_pieces, len(Z) // rules.min_piece_rows)
-    pieces = np.unique(_kmeans_labels(Z, min(max(k, wanted), len(Z)), seed), return_inverse=True)[1]
+    pieces = np.unique(quick_kmeans(Z, _number_of_pieces(len(Z), k, rules), seed), return_inverse=True)[1]
     n_pieces = int(pieces.max()) + 1
     merged = merge_clusters(joint_distribution(walk, pieces, n_pieces)[0], k)[pieces]
     return climb(merged, lambda labels: walk_scores(walk, labels, k), rules.move_rounds)
 
 
-def _kmeans_labels(Z: np.ndarray, k: int, seed: int) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        return np.asarray(KMeans(k, n_init=1, max_iter=20, random_state=seed).fit_predict(Z))
+def _number_of_pieces(n_rows: int, k: int, rules: WalkRules) -> int:
+    """Small clusters that are merged into k."""
+    wanted = min(rules.pieces_per_cluster * k, k + rules.max_extra_pieces, n_rows // rules.min_piece_rows)
+    return min(max(k, wanted), n_rows)
 
 
 def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
