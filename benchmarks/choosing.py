@@ -1,7 +1,7 @@
 """Which method for which data: every method on every data set, over seeds, with k given. Labels only score.
 
     PRODSC_DATA=../shared/data OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
-        python benchmarks/choosing.py --methods k-means,pro-dsc --seeds 5 [--sets digits,orl] [--labels FOLDER] [--table]
+        python benchmarks/choosing.py --methods k-means,pro-dsc --seeds 5 [--sets digits,orl] [--labels FOLDER]
 
 Appends to docs/choosing.csv one line for each fit (set, method, seed, ACC, NMI, ARI, processor seconds) and skips what
 is there already, so it can be stopped and run again. With `--labels` the labels of each fit are kept in a folder, and
