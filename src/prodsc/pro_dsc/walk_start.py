@@ -34,8 +34,6 @@ class WalkStartRules:
 
 WALK_START_RULES = WalkStartRules()
 FEW_LABELLINGS = replace(WALK_RULES, max_starts=WALK_RULES.min_starts)  # with fewer, the choice of a spread is noisy
-    WALK_RULES, gammas=WALK_RULES.gammas[-1:], min_starts=2, max_starts=2
-)  # to choose between two spreads
 
 
 @dataclass(frozen=True)
