@@ -20,9 +20,9 @@ class Moments:
     @classmethod
     def of(cls, X: Rows) -> "Moments":
         """Of the rows of X; the product is in the precision of X."""
-        mean = X.mean(0)
-        centred = X - mean
-        return cls(mean.double(), (centred.T @ centred).double() / len(X))
+        mean = X.mean(0, dtype=torch.float64)  # so that a constant column has no variance at all
+        centred = X - mean.to(X)
+        return cls(mean, (centred.T @ centred).double() / len(X))
 
 
 class PrincipalCoordinates(nn.Module):
