@@ -50,6 +50,21 @@ def step(name: str) -> list[Row]:
     return [Row(f"{name} / bare forward + backward", text, f"{aim}x", found["joint"] <= aim)]
 
 
+def default_step() -> list[Row]:
+    import bench_step
+
+    found = {k: bench_step.default_ratios(k) for k in (10, 100)}
+    return [
+        Row(
+            f"default step, k {k} / bare forward + backward of both views",
+            f"{one['joint']:.2f}x (warm-up {one['warm-up']:.2f}x) of {1e3 * one['bare']:.0f} ms",
+            "1.5x",
+            max(one["joint"], one["warm-up"]) <= 1.5,
+        )
+        for k, one in found.items()
+    ]
+
+
 def million() -> list[Row]:
     """The small one first: memory is the most that the process ever had."""
     import bench_labels
@@ -125,6 +140,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Row]]] = {
     "step-1": lambda: step("step, n 1024, d 128, k 10"),
     "step-2": lambda: step("step, n 1500, d 128, k 100"),
     "step-3": lambda: step("step, n 2048, d 1024, k 1000"),
+    "step-default": default_step,
     "labels-million": million,
     "labels-digits": lambda: accuracy_of_labels("digits"),
     "labels-cifar10": lambda: accuracy_of_labels("cifar10_efflite0"),

@@ -3,11 +3,14 @@
 Everything a step does is counted: reading the batch, the terms, backward, optimiser, guard, history. After each step
 the same network runs forward and backward alone on the same batch, so that both see the same moment of the machine.
 Processor time, so that other processes do not count; medians over the steps.
+
+A default step sees the rows of its batch and as many ends of walks. The bare network gets as many rows.
 """
 
 import sys
 import time
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,14 +38,28 @@ class AgainstBare(Callback):
     def on_step(self, training: Training) -> None:
         now = time.process_time()
         self.steps.setdefault(training.current.name, []).append(now - self._mark)
-        network, X = training.network, training.batch.X
+        X = training.batch.X
         began = time.process_time()
-        H = network.encode(X)
-        (network.z(H).sum() + network.y(H).sum()).backward()
+        self.run_bare(training.network, X).backward()
         self.bare.append(time.process_time() - began)
-        network.zero_grad()
+        training.network.zero_grad()
         training.batch = None
         self._mark = time.process_time()
+
+    def run_bare(self, network: Any, X: torch.Tensor) -> torch.Tensor:
+        """The outputs of the network, added up."""
+        H = network.encode(X)
+        return network.z(H).sum() + network.y(H).sum()
+
+
+class AgainstBareWalk(AgainstBare):
+    """The same for a default fit of features, whose step has two views and known coordinates."""
+
+    def run_bare(self, network: Any, X: torch.Tensor) -> torch.Tensor:
+        """The outputs for both views, added up."""
+        H, H_near = (network.encode(points, skip=1) for points in (X, X))
+        labels = network.outputs(H).sum() + network.outputs(H_near).sum()
+        return network.z(H).sum() + network.y(H_near).sum() + labels
 
 
 def subspaces(n: int, D: int, k: int, dim: int = 6, noise: float = 0.3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -68,6 +85,17 @@ def ratios(recipe: str, steps: int, **change: object) -> dict[str, float]:
     X, _ = subspaces(n + n // 8, 768, k)  # one batch an epoch, another one each time
     against = AgainstBare()
     PRODSC.from_flat(**parameters, random_state=0, on_collapse="warn").fit(X, callbacks=[against])
+    return _medians(against)
+
+
+def default_ratios(k: int) -> dict[str, float]:
+    """The same of a fit with nothing set but k."""
+    against = AgainstBareWalk()
+    PRODSC(k, random_state=0, device="cpu").fit(subspaces(4096, 768, k)[0], callbacks=[against])
+    return _medians(against)
+
+
+def _medians(against: AgainstBare) -> dict[str, float]:
     bare = median(against.bare[1:])
     joint = against.steps["joint"]
     return {
@@ -83,3 +111,5 @@ if __name__ == "__main__":
     for name, (recipe, aim) in ROWS.items():
         if not sys.argv[1:] or recipe in sys.argv[1:]:
             print(name, aim, ratios(recipe, 8), flush=True)
+    for k in (10, 100):
+        print("default step, k", k, default_ratios(k), flush=True)

@@ -1,12 +1,13 @@
 """Which method for which data: every method on every data set, over seeds, with k given. Labels only score.
 
     PRODSC_DATA=../shared/data OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
-        python benchmarks/choosing.py --methods k-means,pro-dsc --seeds 5 [--sets digits,orl] [--table]
+        python benchmarks/choosing.py --methods k-means,pro-dsc --seeds 5 [--sets digits,orl] [--labels FOLDER]
 
 Appends to docs/choosing.csv one line for each fit (set, method, seed, ACC, NMI, ARI, processor seconds) and skips what
-is there already, so it can be stopped and run again. `--table` prints the Markdown tables of docs/choosing.md from the
-file without fitting; `--when` prints the short table of the site's front page and of the paper. UMAP
-and EVoC compile on first use: fit something small before their seconds are measured.
+is there already, so it can be stopped and run again. With `--labels` the labels of each fit are kept in a folder, and
+how far seeds agree (mean ARI of all pairs) is written to docs/choosing_agreement.csv. `--table` prints the Markdown
+tables of docs/choosing.md from both files without fitting; `--when` prints the short table of the site's front page
+and of the paper. UMAP and EVoC compile on first use: fit something small before their seconds are measured.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import os
 import time
 import warnings
 from collections import defaultdict
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,7 @@ from prodsc.core.metrics import accuracy, ari, nmi
 from prodsc.random import sorted_subset
 
 RESULTS = Path(__file__).parents[1] / "docs" / "choosing.csv"
+AGREEMENT = RESULTS.with_name("choosing_agreement.csv")
 FILES = {
     "HAPT-561": "har_hapt561",
     "CIFAR-10 features": "cifar10_efflite0",
@@ -71,14 +74,17 @@ def load(name: str, method: str) -> tuple[np.ndarray, np.ndarray]:
     return X.reshape(len(X), -1).astype(np.float32), y
 
 
-def measure(name: str, method: str, seed: int) -> list[str]:
-    """One line of the file."""
+def measure(name: str, method: str, seed: int, kept: Path | None) -> list[str]:
+    """One line of the file; the labels go to the folder `kept`."""
     X, y = load(name, method)
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         labels = prodsc.make(method, n_clusters=len(np.unique(y)), random_state=seed).fit(X).labels_
     seconds = time.process_time() - began
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+        np.save(kept / f"{name}--{method}--{seed}.npy", labels)
     scores = [f"{score(y, labels):.4f}" for score in (accuracy, nmi, ari)]
     return [name, method, str(seed), *scores, f"{seconds:.1f}"]
 
@@ -99,6 +105,49 @@ def append(line: list[str]) -> None:
         if is_new:
             writer.writerow(["set", "method", "seed", "ACC", "NMI", "ARI", "CPU s"])
         writer.writerow(line)
+
+
+def write_agreement(kept: Path) -> None:
+    """Mean ARI of all pairs of seeds, for what has labels in the folder; other lines of the file stay."""
+    found: dict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+    for path in sorted(kept.glob("*.npy")):
+        name, method, _ = path.stem.split("--")
+        found[name, method].append(np.load(path))
+    lines = {(line["set"], line["method"]): line for line in read_agreement()}
+    for (name, method), labels in found.items():
+        if len(labels) > 1:
+            mean = np.mean([ari(a, b) for a, b in combinations(labels, 2)])
+            lines[name, method] = {"set": name, "method": method, "seeds": str(len(labels)), "ARI": f"{mean:.4f}"}
+    with AGREEMENT.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["set", "method", "seeds", "ARI"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines[key] for key in sorted(lines, key=lambda key: (SETS.index(key[0]), key[1])))
+
+
+def read_agreement() -> list[dict[str, str]]:
+    """All lines of the file of agreement."""
+    if not AGREEMENT.exists():
+        return []
+    with AGREEMENT.open() as file:
+        return list(csv.DictReader(file))
+
+
+def agreement_table() -> str:
+    """Mean ARI between seeds as Markdown; the best of a row is bold."""
+    values = {(line["set"], line["method"]): (100 * float(line["ARI"]), line["seeds"]) for line in read_agreement()}
+    methods = list(dict.fromkeys(method for _, method in values))
+    rows = ["| data | " + " | ".join(methods) + " |", "|---" * (1 + len(methods)) + "|"]
+    for name in SETS:
+        known = {method: values[name, method] for method in methods if (name, method) in values}
+        best = max((mean for mean, _ in known.values()), default=None)
+        cells = []
+        for method in methods:
+            mean, n_seeds = known.get(method, (None, ""))
+            text = "-" if mean is None else f"{mean:.1f}" + ("" if n_seeds == "5" else f" ({n_seeds})")
+            cells.append(f"**{text}**" if mean is not None and mean == best else text)
+        if known:
+            rows.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
 
 
 def table(column: str) -> str:
@@ -154,6 +203,7 @@ def main() -> None:
     parser.add_argument("--methods", default="k-means,spectral,evoc,umap-k-means,umap-gmm,scan,turtle,pro-dsc")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--labels", type=Path)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--when", action="store_true")
     options = parser.parse_args()
@@ -161,16 +211,18 @@ def main() -> None:
         print(which_when())
         return
     if options.table:
-        print("\n\n".join(table(column) for column in ("ACC", "NMI", "CPU s")))
+        print("\n\n".join([*(table(column) for column in ("ACC", "NMI", "CPU s")), agreement_table()]))
         return
     done = {(line["set"], line["method"], line["seed"]) for line in read_results()}
     for seed in range(options.seeds):
         for name in options.sets.split(","):
             for method in options.methods.split(","):
                 if (name, method, str(seed)) not in done:
-                    line = measure(name, method, seed)
+                    line = measure(name, method, seed, options.labels)
                     append(line)
                     print(*line, flush=True)
+    if options.labels is not None:
+        write_agreement(options.labels)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, make_blobs
 from prodsc import PRODSC, diagnose
 from prodsc.core.graph import calibrated_temperature
 from prodsc.core.metrics import accuracy, nmi
-from prodsc.nn import PrincipalCoordinates
+from prodsc.nn import Moments, PrincipalCoordinates
 from prodsc.pro_dsc import walk_start
 
 
@@ -67,7 +67,7 @@ def test_a_part_of_many_rows_is_clustered_and_all_are_labelled():
     reader = model._reader(X.astype(np.float32))
     few = walk_start.WalkStartRules(n_neighbors=8, graph_rows=300)
     start = walk_start.start_walk(reader, PrincipalCoordinates(5, 5), 4, 0, torch.device("cpu"), few)
-    assert len(start.X) == len(start.labels) == 300
+    assert len(start.points) == len(start.labels) == 300
     assert accuracy(y, model.labels_) > 0.98
 
 
@@ -92,7 +92,7 @@ def test_known_labels_start_as_published():
 def test_wide_columns_are_limited(max_spread):
     X = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) * torch.tensor([1, 1, 1, 9, 0])
     coordinates = PrincipalCoordinates(5, 5)
-    coordinates.fit(X, max_spread)
+    coordinates.fit(Moments.of(X), max_spread)
     spread = (X * coordinates.scale).std(0, correction=0)
     median = X[:, :4].std(0, correction=0).median()  # a constant column does not count
     torch.testing.assert_close(spread[3], max_spread * median)
@@ -102,7 +102,7 @@ def test_wide_columns_are_limited(max_spread):
 def test_directions_are_the_principal_ones():
     X = torch.randn(50, 6, generator=torch.Generator().manual_seed(1)).double().float()
     coordinates = PrincipalCoordinates(6, 3)
-    coordinates.fit(X, max_spread=1e9)  # no column is limited
+    coordinates.fit(Moments.of(X), max_spread=1e9)  # no column is limited
     centred = (X - X.mean(0)).double()
     V = torch.linalg.svd(centred)[2][:3].T
     torch.testing.assert_close((coordinates.directions.double().T @ V).abs(), torch.eye(3).double(), atol=1e-4, rtol=0)

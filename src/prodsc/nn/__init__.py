@@ -1,7 +1,7 @@
 """Encoders (mlp, conv), autoencoders, and the network: an encoder with two heads."""
 
 from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
-from prodsc.nn.coordinates import PrincipalCoordinates
+from prodsc.nn.coordinates import Moments, PrincipalCoordinates
 from prodsc.nn.encoders import (
     ConvDecoder,
     ConvEncoder,
@@ -17,6 +17,7 @@ __all__ = [
     "Autoencoder",
     "ConvDecoder",
     "ConvEncoder",
+    "Moments",
     "Network",
     "PrincipalCoordinates",
     "Whitening",

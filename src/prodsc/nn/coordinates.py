@@ -1,10 +1,28 @@
 """Principal coordinates of rows: the fixed first layer of a network that starts from a walk."""
 
+from dataclasses import dataclass
+
+import scipy.linalg
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from prodsc.types import Embedding, Rows
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and covariance of the columns of some rows, in double precision."""
+
+    mean: Tensor
+    covariance: Tensor
+
+    @classmethod
+    def of(cls, X: Rows) -> "Moments":
+        """Of the rows of X; the product is in the precision of X."""
+        mean = X.mean(0, dtype=torch.float64)  # so that a constant column has no variance at all
+        centred = X - mean.to(X)
+        return cls(mean, (centred.T @ centred).double() / len(X))
 
 
 class PrincipalCoordinates(nn.Module):
@@ -37,28 +55,33 @@ class PrincipalCoordinates(nn.Module):
         return self.directions.shape[1] + (self.height is not None)
 
     @torch.no_grad()
-    def fit(self, X: Rows, max_spread: float) -> None:
+    def fit(self, moments: Moments, max_spread: float) -> None:
         """Find the directions, after columns wider than `max_spread` medians are made so wide.
 
         Parameters
         ----------
-        X : Tensor of shape (n, width)
+        moments : Moments
+            Of the training rows.
         max_spread : float
         """
-        spread = X.std(0, correction=0)
+        spread = moments.covariance.diagonal().clamp_min(0).sqrt()
         varying = spread[spread > 0]
         median = varying.median() if len(varying) else spread.new_ones(())
-        self.scale.copy_(1 / (spread / (max_spread * median)).clamp_min(1))
-        self.mean.copy_((X * self.scale).mean(0))
-        self._find_directions(X * self.scale - self.mean)
+        scale = 1 / (spread / (max_spread * median)).clamp_min(1)
+        self.scale.copy_(scale)
+        self.mean.copy_(moments.mean * scale)
+        scaled = moments.covariance * scale * scale[:, None]
+        self._find_directions(scaled)
         if self.height is not None:
-            self.height.copy_(((X * self.scale - self.mean) @ self.directions).square().sum(1).mean().sqrt())
+            along = self.directions.to(scaled)
+            self.height.copy_((along * (scaled @ along)).sum().sqrt())  # of a row of average length
 
-    def _find_directions(self, centred: Tensor) -> None:
+    def _find_directions(self, covariance: Tensor) -> None:
         width, n_directions = self.directions.shape
         if width == n_directions:
             return
-        vectors = torch.linalg.eigh((centred.T @ centred).double())[1][:, -n_directions:].flip(1)
+        leading = scipy.linalg.eigh(covariance.cpu().numpy(), subset_by_index=[width - n_directions, width - 1])[1]
+        vectors = torch.from_numpy(leading).flip(1)
         signs = vectors.gather(0, vectors.abs().argmax(0, keepdim=True)).sign()
         self.directions.copy_(vectors * signs)  # eigenvectors have no sign of their own
 

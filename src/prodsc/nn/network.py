@@ -45,10 +45,11 @@ class Network(nn.Module):
         self.encoder, self.f, self.h, self.g = encoder, f, h, g
         self.decoder, self.whitening = decoder, whitening
 
-    def encode(self, X: Tensor) -> Rows:
-        """H, one row of pre-features per row or image of X."""
+    def encode(self, X: Tensor, skip: int = 0) -> Rows:
+        """H, one row of pre-features per row or image of X, or per output of the first `skip` layers of the encoder."""
+        layers = self.encoder[skip:] if isinstance(self.encoder, nn.Sequential) and skip else self.encoder
         with autocast_to(self.dtype, X.device):
-            H = self.encoder(X).flatten(1)
+            H = layers(X).flatten(1)
         return H if self.whitening is None else self.whitening(H.float())
 
     def reconstruct(self, X: Tensor) -> Tensor:

@@ -204,7 +204,9 @@ def _adam(config: Config, network: Network) -> torch.optim.Optimizer:
 
 
 def _adamw(config: Config, network: Network) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=1e-2)  # PyTorch's default
+    fused = network.dtype != torch.float16  # as in _sgd
+    decay = 1e-2  # PyTorch's default
+    return torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=decay, fused=fused)
 
 
 def _sgd(config: Config, network: Network) -> torch.optim.Optimizer:

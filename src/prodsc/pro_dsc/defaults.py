@@ -26,11 +26,11 @@ class AutoRules:
 
     max_batch_size: int = 2048  # the affinity of a batch is n x n
     # training from a walk
-    walk_steps: int = 100  # of the warm-up and of the joint phase, at least
+    walk_steps: int = 60  # of the warm-up and of the joint phase, at least
     walk_epochs: int = 8  # of the warm-up: many rows need more steps to be learned
     walk_hidden_size: int = 256
     walk_batch_size: int = 512
-    walk_batch_per_cluster: int = 8
+    walk_batch_per_cluster: int = 5
     walk_directions: int = 128  # principal directions that the network sees
     # training from a warm-up
     warmup_steps: int = 50

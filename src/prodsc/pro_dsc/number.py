@@ -7,7 +7,7 @@ from prodsc.core.graph.number import K_OPTIONS, KCurve, k_curve
 from prodsc.errors import InputError, ParameterError
 from prodsc.estimators.parameters import PARAMETER_BY_NAME
 from prodsc.estimators.scaling import AUTO, resolve_scaling
-from prodsc.nn import PrincipalCoordinates
+from prodsc.nn import Moments, PrincipalCoordinates
 from prodsc.pro_dsc.building import UNIT_LENGTH
 from prodsc.pro_dsc.defaults import AUTO_RULES
 from prodsc.pro_dsc.walk_start import WALK_START_RULES
@@ -88,5 +88,5 @@ def _sampled(rows: RowReader, most: int) -> Tensor:
     X = torch.cat([chunk.flatten(1) for chunk in rows.chunks(some)])
     n_directions = min(AUTO_RULES.walk_directions, X.shape[1])
     coordinates = PrincipalCoordinates(X.shape[1], n_directions, keep_length=rows.scaling not in UNIT_LENGTH)
-    coordinates.fit(X, WALK_START_RULES.max_spreads[0])
+    coordinates.fit(Moments.of(X), WALK_START_RULES.max_spreads[0])
     return coordinates(X)

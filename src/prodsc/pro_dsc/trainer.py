@@ -120,7 +120,7 @@ class Trainer:
     @property
     def n_rows(self) -> int:
         """Rows that batches are drawn from."""
-        return len(self.rows) if self.walk is None else len(self.walk.X)
+        return len(self.rows) if self.walk is None else len(self.walk.points)
 
     @property
     def uneven(self) -> bool:
@@ -163,9 +163,10 @@ class Trainer:
         batch = phase.batches[t]
         ends = walk.sampler.ends(batch, generator(*phase.batches.seed, t, StepStream.NEIGHBOUR))
         mine = ranks.share(len(batch))
-        X, near = (walk.X[torch.from_numpy(which[mine]).to(self.device)] for which in (batch, ends))
+        points, near = (walk.points[torch.from_numpy(which[mine]).to(self.device)] for which in (batch, ends))
+        H, H_near = (self.network.encode(P, skip=1) for P in (points, near))  # the coordinates are known
         targets = walk.labels[torch.from_numpy(batch).to(self.device)]
-        return Step(self.network, X, lambda Y: self._express(Y, None), batch, near=near, targets=targets)
+        return Step(self.network, points, lambda Y: self._express(Y, None), batch, H, near=H_near, targets=targets)
 
     def _express(self, Y: Tensor, relation: Tensor | None) -> SelfExpression:
         return self_expression_of(replace(self.config, eta=self.eta), Y, relation)

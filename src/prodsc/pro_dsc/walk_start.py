@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 from prodsc import ranks
 from prodsc.core.graph import Walk, WalkLabels, WalkSampler, label_walks, make_walk, neighbours_and_distances
 from prodsc.core.graph.walk_labels import WALK_RULES, WalkRules
-from prodsc.nn import PrincipalCoordinates
+from prodsc.nn import Moments, PrincipalCoordinates
 from prodsc.random import Stream, sorted_subset
 from prodsc.sources.rows import RowReader
 
@@ -33,14 +33,14 @@ class WalkStartRules:
 
 
 WALK_START_RULES = WalkStartRules()
-FEW_LABELLINGS = replace(WALK_RULES, gammas=WALK_RULES.gammas[-1:], starts=2)  # to choose between two spreads
+FEW_LABELLINGS = replace(WALK_RULES, max_starts=WALK_RULES.min_starts)  # with fewer, the choice of a spread is noisy
 
 
 @dataclass(frozen=True)
 class WalkStart:
-    """Rows in memory, the labels that the network learns, and draws from the walk between the rows."""
+    """Coordinates of rows, the labels that the network learns, and draws from the walk between the rows."""
 
-    X: Tensor
+    points: Tensor  # outputs of the first layer of the network, which is fixed
     labels: Tensor
     sampler: WalkSampler
     uneven: bool
@@ -74,12 +74,14 @@ def start_walk(
     """
     X = _read_in_order_of_content(rows, seed, rules).to(device)
     rules = replace(rules, n_neighbors=neighbours_within(len(X), k, rules))
-    coordinates.fit(X, _choose_max_spread(X, coordinates, k, rules))
+    moments = Moments.of(X)
+    coordinates.fit(moments, _choose_max_spread(X, moments, coordinates, k, rules))
     ranks.broadcast(*coordinates.state_dict().values())
-    walks, found = _label(coordinates(X), k, seed, rules.factors, rules)
+    points = coordinates(X)
+    walks, found = _label(points, k, seed, rules.factors, rules)
     labels = torch.from_numpy(found.labels).long().to(device)
     ranks.broadcast(labels)
-    return WalkStart(X, labels, WalkSampler(walks[len(walks) // 2]), found.uneven)
+    return WalkStart(points, labels, WalkSampler(walks[len(walks) // 2]), found.uneven)
 
 
 def label_points(points: Tensor, k: int, rules: WalkStartRules = WALK_START_RULES) -> np.ndarray:
@@ -115,12 +117,14 @@ def _read_in_order_of_content(rows: RowReader, seed: int, rules: WalkStartRules)
     return X[torch.from_numpy(np.argsort(content, kind="stable"))]
 
 
-def _choose_max_spread(X: Tensor, coordinates: PrincipalCoordinates, k: int, rules: WalkStartRules) -> float:
+def _choose_max_spread(
+    X: Tensor, moments: Moments, coordinates: PrincipalCoordinates, k: int, rules: WalkStartRules
+) -> float:
     """The limit of the columns' spread under which the walk on some rows keeps the most information."""
     some = X[:: -(-len(X) // rules.spread_rows)]
 
     def kept(max_spread: float) -> float:
-        coordinates.fit(some, max_spread)
+        coordinates.fit(moments, max_spread)
         return _label(coordinates(some), k, 0, (1,), rules, FEW_LABELLINGS)[1].information
 
     return max(rules.max_spreads, key=kept)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.linalg import eigsh
 
 from prodsc.random import generator
 
@@ -63,7 +62,9 @@ def _widths(beyond: np.ndarray, total: float) -> np.ndarray:
 
 
 def walk_eigenvectors(walk: Walk, n_vectors: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Leading eigenvectors of D^-1/2 W D^-1/2.
+    """Leading eigenvectors of D^-1/2 W D^-1/2, by subspace iteration with Chebyshev polynomials.
+
+    The first half is exact up to single precision. The last few are not, and need not be: Z gives them little weight.
 
     Parameters
     ----------
@@ -80,15 +81,36 @@ def walk_eigenvectors(walk: Walk, n_vectors: int, seed: int) -> tuple[np.ndarray
     vectors : ndarray of shape (n, m)
     """
     scale = scipy.sparse.diags_array(1 / np.sqrt(walk.degrees))
-    S = scipy.sparse.csr_array(scale @ walk.weights @ scale)
+    S = scipy.sparse.csr_array(scale @ walk.weights @ scale).astype(np.float32)
     n_vectors = min(n_vectors, walk.n_rows - 1)
-    if walk.n_rows <= 4 * n_vectors:  # where Lanczos would need most of the space, the dense solver is faster
+    if walk.n_rows <= 4 * n_vectors:  # where the subspace would be most of the space, the dense solver is faster
         values, vectors = np.linalg.eigh(S.toarray())
     else:
-        start = generator(seed).random(walk.n_rows)
-        values, vectors = eigsh(S, n_vectors, which="LA", tol=1e-3, v0=start)
+        width = n_vectors + n_vectors // 10 + 1  # a few more, as the last converge slowly
+        values, vectors = _iterate_subspace(S, generator(seed).standard_normal((walk.n_rows, width), np.float32))
     order = np.argsort(-values, kind="stable")[:n_vectors]
     return values[order], vectors[:, order]
+
+
+def _iterate_subspace(
+    S: scipy.sparse.csr_array, basis: np.ndarray, rounds: int = 3, degree: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of S in a subspace near its leading eigenvectors.
+
+    A round multiplies the basis by a Chebyshev polynomial of S, which is small between -1 and the smallest value found
+    so far and grows steeply above it, and then solves the problem inside the subspace (Rayleigh and Ritz).
+    """
+    smallest = 0.3  # a first guess; neighbour graphs have more eigenvalues above it than we look for
+    for _ in range(rounds):
+        centre, half_width = (smallest - 1) / 2, (smallest + 1) / 2
+        before, basis = basis, (S @ basis - centre * basis) / half_width
+        for _ in range(degree - 1):
+            before, basis = basis, 2 / half_width * (S @ basis - centre * basis) - before
+        basis = np.linalg.qr(basis)[0]
+        inside = basis.T @ (S @ basis)
+        values, rotation = np.linalg.eigh((inside + inside.T) / 2)
+        basis, smallest = basis @ rotation, max(float(values[0]), 0.0)
+    return values, basis
 
 
 def walk_representation(values: np.ndarray, vectors: np.ndarray, gamma: float) -> np.ndarray:

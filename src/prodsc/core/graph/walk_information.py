@@ -40,17 +40,17 @@ def joint_distribution(walk: Walk, labels: np.ndarray, k: int, n_steps: int = 1)
 
 
 def information(joint: np.ndarray) -> float:
-    """Mutual information of a symmetric joint distribution, in nats.
+    """Mutual information of the two sides of a joint distribution, in nats.
 
     Parameters
     ----------
-    joint : ndarray of shape (k, k)
+    joint : ndarray of shape (k, m)
 
     Returns
     -------
     float
     """
-    return float(x_log_x(joint).sum() - 2 * x_log_x(joint.sum(1)).sum())
+    return float(x_log_x(joint).sum() - x_log_x(joint.sum(0)).sum() - x_log_x(joint.sum(1)).sum())
 
 
 def x_log_x(a: np.ndarray | np.floating) -> np.ndarray:

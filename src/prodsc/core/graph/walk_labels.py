@@ -1,18 +1,15 @@
 """Labels of rows from random walks between them: many labellings by merging, a vote, and the likelihood."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from prodsc.core import metrics
+from prodsc.core.graph.kmeans import quick_kmeans
 from prodsc.core.graph.walk import Walk, walk_eigenvectors, walk_representation
 from prodsc.core.graph.walk_information import information, joint_distribution, x_log_x
-from prodsc.core.graph.walk_likelihood import climb, log_likelihood, row_scores, walk_scores
+from prodsc.core.graph.walk_likelihood import Gaussians, climb, log_likelihood, walk_scores
 from prodsc.random import generator
 
 
@@ -24,9 +21,11 @@ class WalkRules:
     gammas: tuple[float, ...] = (400.0, 1600.0)  # seen
     min_vectors: int = 64  # else 2k: small clusters need finer structure than k
     pieces_per_cluster: int = 6  # seen: 3, 4, 6 and 12 were tried
-    max_extra_pieces: int = 150  # bounds the cost of merging, which is cubic
+    max_extra_pieces: int = 50  # seen: 50, 100 and 150 were tried; more cost time and steadiness for many clusters
     min_piece_rows: int = 8  # average rows of a piece, so that its walk can be estimated
-    starts: int = 5  # of k-means for each walk: more agree better between seeds
+    min_starts: int = 5  # of k-means for each walk: more agree better between seeds
+    max_starts: int = 15
+    start_work: int = 2**21  # rows times pieces of all starts, beyond which no more than the fewest are made: a second
     move_rounds: int = 5  # of the rows of each labelling before the vote
     # Clusters of very different size: the leading eigenvectors replace the vote where all three hold.
     uneven_entropy: float = 0.85  # of log k (seen: Reuters)
@@ -78,33 +77,42 @@ def label_walks(
     if k == 1:
         return WalkLabels(np.zeros(walk.n_rows, dtype=int), False, 0.0)
     merged: list[list[np.ndarray]] = []  # labellings of each walk
-    leading: list[np.ndarray] = []
-    seeds = generator(seed).integers(2**31, size=(len(walks), rules.starts)).tolist()
+    leading: list[np.ndarray] = []  # first eigenvectors of each walk
+    n_starts = rules.start_work // (walk.n_rows * _number_of_pieces(walk.n_rows, k, rules))
+    n_starts = min(max(n_starts, rules.min_starts), rules.max_starts)
+    seeds = generator(seed).integers(2**31, size=(len(walks), n_starts)).tolist()
     for i, one in enumerate(walks):
         values, vectors = walk_eigenvectors(one, max(2 * k, rules.min_vectors), seed)
         Z = [walk_representation(values, vectors, gamma) for gamma in rules.gammas]
         merged.append([merged_labels(one, Z[(i + j) % len(Z)], k, start, rules) for j, start in enumerate(seeds[i])])
-        first = walk_representation(values[:k], vectors[:, :k], 0.0)
-        leading += [_kmeans_labels(first, k, start) for start in seeds[i]]
+        leading.append(walk_representation(values[:k], vectors[:, :k], 0.0))
     starts = [vote([labels for each in merged for labels in each], k), *(vote(each, k) for each in merged)]
-    spectral = vote(leading, k)
-    uneven = _is_uneven(walk, starts[0], spectral, k, rules)
-    labels = _most_likely(walks, points, [spectral] if uneven else starts, k, n_neighbors)
-    return WalkLabels(labels, uneven, information(joint_distribution(walk, starts[0], k)[0]))
+    joint = joint_distribution(walk, starts[0], k)[0]
+    uneven = None
+    if information(joint) < rules.clear_information * _entropy(joint):
+        uneven = _uneven_labels(walk, leading, seeds, starts[0], k, rules)
+    labels = _most_likely(walks, points, starts if uneven is None else [uneven], k, n_neighbors)
+    return WalkLabels(labels, uneven is not None, information(joint))
 
 
-def _is_uneven(walk: Walk, merged: np.ndarray, spectral: np.ndarray, k: int, rules: WalkRules) -> bool:
-    """Whether the leading eigenvectors show other clusters, of very different size, and merging shows none clearly."""
+def _uneven_labels(
+    walk: Walk,
+    leading: Sequence[np.ndarray],
+    seeds: Sequence[Sequence[int]],
+    merged: np.ndarray,
+    k: int,
+    rules: WalkRules,
+) -> np.ndarray | None:
+    """The vote of clusterings of the leading eigenvectors, if it shows other clusters, of very different size."""
+    pairs = zip(leading, seeds, strict=True)
+    spectral = vote([quick_kmeans(points, k, start) for points, some in pairs for start in some], k)
+    uneven = _entropy(joint_distribution(walk, spectral, k)[0]) < rules.uneven_entropy * np.log(k)
+    return spectral if uneven and _likeness(common_rows(merged, spectral, k)) < rules.same_nmi else None
 
-    def entropy(labels: np.ndarray) -> float:
-        return float(max(-x_log_x(joint_distribution(walk, labels, k)[0].sum(1)).sum(), 1e-12))
 
-    kept = information(joint_distribution(walk, merged, k)[0])
-    return bool(
-        entropy(spectral) < rules.uneven_entropy * np.log(k)
-        and metrics.nmi(merged, spectral) < rules.same_nmi
-        and kept < rules.clear_information * entropy(merged)
-    )
+def _entropy(joint: np.ndarray) -> float:
+    """Of the sizes of clusters, in nats."""
+    return float(max(-x_log_x(joint.sum(1)).sum(), 1e-12))
 
 
 def _most_likely(
@@ -114,14 +122,16 @@ def _most_likely(
 
     middle = len(walks) // 2
 
+    gaussians = Gaussians(points)
+
     def by_rows(labels: np.ndarray) -> np.ndarray:
-        return row_scores(points, labels, k)
+        return gaussians.scores(labels, k)
 
     def by_both(labels: np.ndarray) -> np.ndarray:
         return by_rows(labels) + n_neighbors[middle] * walk_scores(walks[middle], labels, k)
 
     def mean_likelihood(found: Sequence[np.ndarray]) -> float:
-        return float(np.mean([log_likelihood(walks, points, labels, k, n_neighbors) for labels in found]))
+        return float(np.mean([log_likelihood(walks, gaussians, labels, k, n_neighbors) for labels in found]))
 
     at_once = [climb(start, by_both) for start in starts]
     rows_first = [climb(climb(start, by_rows), by_both) for start in starts]
@@ -145,17 +155,16 @@ def merged_labels(walk: Walk, Z: np.ndarray, k: int, seed: int, rules: WalkRules
     -------
     ndarray of int
     """
-    wanted = min(rules.pieces_per_cluster * k, k + rules.max_extra_pieces, len(Z) // rules.min_piece_rows)
-    pieces = np.unique(_kmeans_labels(Z, min(max(k, wanted), len(Z)), seed), return_inverse=True)[1]
+    pieces = np.unique(quick_kmeans(Z, _number_of_pieces(len(Z), k, rules), seed), return_inverse=True)[1]
     n_pieces = int(pieces.max()) + 1
     merged = merge_clusters(joint_distribution(walk, pieces, n_pieces)[0], k)[pieces]
     return climb(merged, lambda labels: walk_scores(walk, labels, k), rules.move_rounds)
 
 
-def _kmeans_labels(Z: np.ndarray, k: int, seed: int) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        return np.asarray(KMeans(k, n_init=1, max_iter=20, random_state=seed).fit_predict(Z))
+def _number_of_pieces(n_rows: int, k: int, rules: WalkRules) -> int:
+    """Small clusters that are merged into k."""
+    wanted = min(rules.pieces_per_cluster * k, k + rules.max_extra_pieces, n_rows // rules.min_piece_rows)
+    return min(max(k, wanted), n_rows)
 
 
 def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
@@ -178,14 +187,17 @@ def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
     np.fill_diagonal(losses, np.inf)
     for _ in range(m - k):
         r, s = sorted(divmod(int(losses.argmin()), m))
-        # A merge changes the other losses only by what they have of columns r and s: m^2 instead of m^3.
-        losses -= _column_losses(joint[:, r]) + _column_losses(joint[:, s])
+        # A merge changes the other losses only by what they have of columns r and s, and only where both clusters of
+        # a pair have walks there: far less than m^3.
+        near = np.flatnonzero(joint[:, r] + joint[:, s])
+        pairs = np.ix_(near, near)
+        losses[pairs] -= _column_losses(joint[near, r]) + _column_losses(joint[near, s])
         joint[r] += joint[s]
         joint[:, r] += joint[:, s]
         joint[s] = joint[:, s] = 0
         gone[s] = True
         merged_into[merged_into == s] = r
-        losses += _column_losses(joint[:, r])
+        losses[pairs] += _column_losses(joint[near, r])
         row = _merge_losses(joint, r)
         row[gone] = row[r] = np.inf
         losses[r] = losses[:, r] = row
@@ -195,14 +207,15 @@ def merge_clusters(joint: np.ndarray, k: int) -> np.ndarray:
 
 def _merge_losses(joint: np.ndarray, r: int) -> np.ndarray:
     """The information that is lost if cluster r is merged with each other cluster."""
-    size, diagonal = joint.sum(1), np.diag(joint)
-    rows, own = x_log_x(joint).sum(1), x_log_x(diagonal)
-    before = 2 * rows[r] - own[r] + 2 * rows - own - 2 * x_log_x(joint[r])
-    together = x_log_x(joint[r][None] + joint)
-    np.fill_diagonal(together, 0)
-    together[:, r] = 0
-    after = 2 * together.sum(1) + x_log_x(joint[r, r] + diagonal + 2 * joint[r])
-    return np.asarray(before - after + 2 * (x_log_x(size[r] + size) - x_log_x(size[r]) - x_log_x(size)))
+    size, diagonal, own = joint.sum(1), np.diag(joint), x_log_x(np.diag(joint))
+    near = np.flatnonzero(joint[r])  # walks to other clusters are merged with none and lose nothing
+    to_near = joint[:, near]
+    separate = x_log_x(to_near)
+    apart = separate + x_log_x(joint[r, near]) - x_log_x(joint[r, near] + to_near)
+    apart[:, near == r] = 0  # walks between the two and inside them count once, below
+    apart[near, np.arange(len(near))] = 0
+    inside = own[r] + own + 2 * x_log_x(joint[r]) - x_log_x(joint[r, r] + diagonal + 2 * joint[r])
+    return np.asarray(2 * apart.sum(1) + inside - 2 * (x_log_x(size[r]) + x_log_x(size) - x_log_x(size[r] + size)))
 
 
 def _column_losses(column: np.ndarray) -> np.ndarray:
@@ -224,14 +237,36 @@ def vote(labellings: Sequence[np.ndarray], k: int) -> np.ndarray:
     -------
     ndarray of int
     """
-    likeness = [sum(metrics.nmi(a, b) for b in labellings) for a in labellings]
-    reference = labellings[int(np.argmax(likeness))]
+    common = [[common_rows(a, b, k) for b in labellings] for a in labellings]
+    reference = labellings[int(np.argmax([sum(map(_likeness, row)) for row in common]))]
     rows = np.arange(len(reference))
     for _ in range(2):
         votes = np.zeros((len(rows), k))
         for labels in labellings:
-            counts = np.zeros((k, k))
-            np.add.at(counts, (labels, reference), 1)
-            votes[rows, linear_sum_assignment(counts, maximize=True)[1][labels]] += 1
+            matching = linear_sum_assignment(common_rows(labels, reference, k), maximize=True)[1]
+            votes[rows, matching[labels]] += 1
         reference = votes.argmax(1)
     return reference
+
+
+def common_rows(labels: np.ndarray, other: np.ndarray, k: int) -> np.ndarray:
+    """How many rows each cluster has in common with each cluster of another labelling, k x k.
+
+    Parameters
+    ----------
+    labels, other : ndarray of int, shape (n,)
+        Below k.
+    k : int
+
+    Returns
+    -------
+    ndarray of int, shape (k, k)
+    """
+    return np.bincount(labels * k + other, minlength=k * k).reshape(k, k)
+
+
+def _likeness(common: np.ndarray) -> float:
+    """NMI of two labellings, from their common rows."""
+    joint = common / common.sum()
+    entropies = -x_log_x(joint.sum(0)).sum() - x_log_x(joint.sum(1)).sum()
+    return 2 * information(joint) / float(max(entropies, 1e-12))

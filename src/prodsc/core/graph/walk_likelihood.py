@@ -32,34 +32,69 @@ def walk_scores(walk: Walk, labels: np.ndarray, k: int) -> np.ndarray:
     """
     joint, ends = joint_distribution(walk, labels, k, WALK_STEPS)
     size = joint.sum(1) + 1e-12
-    return np.asarray(ends @ np.log((joint + 1e-9) / np.outer(size, size)))
+    return np.asarray(ends @ np.log((joint + 1e-9) / np.outer(size, size)).astype(np.float32))
 
 
-def row_scores(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Log-posterior of each cluster for each row, by Gaussians with one covariance S: linear discriminant analysis.
-
-    x'S^-1 m_c - m_c'S^-1 m_c / 2 + log p_c, minus the log of the sum over clusters.
+class Gaussians:
+    """Rows as draws from Gaussians, one for each cluster, with one covariance S: linear discriminant analysis.
 
     Parameters
     ----------
     points : ndarray of shape (n, d)
         Unit rows.
-    labels : ndarray of int, shape (n,)
-    k : int
-
-    Returns
-    -------
-    ndarray of shape (n, k)
     """
-    means, within, shares = _moments(points, labels, k)
-    directions = np.linalg.solve(_regularised(within), means.T)
-    scores = points @ directions - (means.T * directions).sum(0) / 2 + np.log(np.maximum(shares, 1e-12))
-    largest = scores.max(1, keepdims=True)
-    return np.asarray(scores - largest - np.log(np.exp(scores - largest).sum(1, keepdims=True)))
+
+    def __init__(self, points: np.ndarray):
+        self.points = points
+        self.moments = points.T @ points / len(points)
+
+    def scores(self, labels: np.ndarray, k: int) -> np.ndarray:
+        """Log-likelihood of each cluster for each row, up to a constant of the row.
+
+        x'S^-1 m_c - m_c'S^-1 m_c / 2 + log p_c
+
+        Parameters
+        ----------
+        labels : ndarray of int, shape (n,)
+        k : int
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        means, within, shares = self._fit(labels, k)
+        directions = np.linalg.solve(_regularised(within), means.T)
+        offsets = np.log(np.maximum(shares, 1e-12)) - (means.T * directions).sum(0) / 2
+        return np.asarray(self.points @ directions + offsets)
+
+    def log_likelihood(self, labels: np.ndarray, k: int) -> float:
+        """Mean over rows of the log-likelihood of the row and its cluster, without constants.
+
+        Parameters
+        ----------
+        labels : ndarray of int, shape (n,)
+        k : int
+
+        Returns
+        -------
+        float
+        """
+        _, within, shares = self._fit(labels, k)
+        S, sizes = _regularised(within), shares[shares > 0]
+        spread = np.linalg.slogdet(S)[1] + np.trace(np.linalg.solve(S, within))
+        return float((sizes * np.log(sizes)).sum() - spread / 2)
+
+    def _fit(self, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means of the clusters, covariance within them, and their shares of the rows."""
+        n = len(self.points)
+        counts = np.bincount(labels, minlength=k)
+        members = scipy.sparse.csr_array((np.ones(n), (labels, np.arange(n))), (k, n))
+        means = (members @ self.points) / np.maximum(counts, 1)[:, None]
+        return means, self.moments - (means.T * counts / n) @ means, counts / n
 
 
 def log_likelihood(
-    walks: Sequence[Walk], points: np.ndarray, labels: np.ndarray, k: int, n_neighbors: Sequence[int]
+    walks: Sequence[Walk], gaussians: Gaussians, labels: np.ndarray, k: int, n_neighbors: Sequence[int]
 ) -> float:
     """Mean over rows of the log-likelihood of the steps to all neighbours and of the row, without constants.
 
@@ -67,8 +102,8 @@ def log_likelihood(
     ----------
     walks : sequence of Walk
         On the same rows.
-    points : ndarray of shape (n, d)
-        Unit rows.
+    gaussians : Gaussians
+        Of the rows.
     labels : ndarray of int, shape (n,)
     k : int
     n_neighbors : sequence of int
@@ -78,12 +113,8 @@ def log_likelihood(
     -------
     float
     """
-    _, within, shares = _moments(points, labels, k)
-    S = _regularised(within)
-    sizes = shares[shares > 0]
-    of_rows = (sizes * np.log(sizes)).sum() - np.linalg.slogdet(S)[1] / 2 - np.trace(np.linalg.solve(S, within)) / 2
     kept = [information(joint_distribution(walk, labels, k)[0]) for walk in walks]
-    return float(np.dot(n_neighbors, kept) + of_rows)
+    return float(np.dot(n_neighbors, kept) + gaussians.log_likelihood(labels, k))
 
 
 def climb(labels: np.ndarray, score: Callable[[np.ndarray], np.ndarray], max_rounds: int = 20) -> np.ndarray:
@@ -102,24 +133,15 @@ def climb(labels: np.ndarray, score: Callable[[np.ndarray], np.ndarray], max_rou
         With all clusters of `labels`: one that would lose all of its rows keeps them.
     """
     for _ in range(max_rounds):
-        moved = score(labels).argmax(1)
-        lost = np.setdiff1d(labels, moved)
-        moved = np.where(np.isin(labels, lost), labels, moved)
+        scores = score(labels)
+        moved = scores.argmax(1)
+        lost = np.bincount(moved, minlength=scores.shape[1]) == 0
+        moved = np.where(lost[labels], labels, moved)
         n_moves = int((moved != labels).sum())
         labels = moved
         if n_moves < 1e-3 * len(labels):
             break
     return labels
-
-
-def _moments(points: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means of the clusters, covariance within them, and their shares of the rows."""
-    counts = np.bincount(labels, minlength=k)
-    n = len(points)
-    members = scipy.sparse.csr_array((np.ones(n), (labels, np.arange(n))), (k, n))
-    means = (members @ points) / np.maximum(counts, 1)[:, None]
-    rest = points - means[labels]
-    return means, rest.T @ rest / n, counts / n
 
 
 def _regularised(within: np.ndarray) -> np.ndarray:
