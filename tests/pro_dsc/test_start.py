@@ -69,8 +69,9 @@ def test_raw_images_keep_their_bytes():
     images = np.full((3, 2, 2), 200, dtype=np.uint8)
     model = PRODSC(2, encoder="conv", scaling="raw")
     model.centre_ = model.spread_ = torch.zeros(1)
+    model.scaling_ = "raw"
     assert model._reader(images)[slice(0, 1)].max() == 200
-    model.scaling = "unit"
+    model.scaling_ = "unit"
     assert model._reader(images)[slice(0, 1)].max() == pytest.approx(200 / 255)
 
 

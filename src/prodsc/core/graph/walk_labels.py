@@ -21,7 +21,7 @@ class WalkRules:
     gammas: tuple[float, ...] = (400.0, 1600.0)  # seen
     min_vectors: int = 64  # else 2k: small clusters need finer structure than k
     pieces_per_cluster: int = 6  # seen: 3, 4, 6 and 12 were tried
-    max_extra_pieces: int = 50  # seen: 50, 100 and 150 were tried; more cost time and steadiness for many clusters
+    max_extra_pieces: int = 100  # seen: 50, 100 and 150 were tried; more cost time and steadiness for many clusters
     min_piece_rows: int = 8  # average rows of a piece, so that its walk can be estimated
     min_starts: int = 5  # of k-means for each walk: more agree better between seeds
     max_starts: int = 15
