@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from prodsc.pro_dsc.number import estimate_k
     from prodsc.pro_dsc.sedsc import SEDSC
     from prodsc.registry import load, make
+    from prodsc.runs.label_files import predict_to_file
     from prodsc.sources.door import load_dataset, open_source
     from prodsc.sources.readers import read
 
@@ -46,6 +47,7 @@ __all__ = [
     "make",
     "metrics",
     "open_source",
+    "predict_to_file",
     "read",
     "reproduce",
     "theory",
@@ -66,6 +68,7 @@ _MODULES = {
     "make": "prodsc.registry",
     "metrics": "prodsc.core",
     "open_source": "prodsc.sources.door",
+    "predict_to_file": "prodsc.runs.label_files",
     "read": "prodsc.sources.readers",
     "reproduce": "prodsc.paper.reproduce",
     "theory": "prodsc.core",
