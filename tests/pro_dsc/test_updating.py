@@ -7,7 +7,7 @@ import pytest
 
 import prodsc
 from prodsc.errors import ModelFileError, ParameterError
-from prodsc.pro_dsc.monitoring import OUTLIERS
+from prodsc.pro_dsc.monitoring import OUTLIERS, encode
 
 K, DIM = 4, 12
 
@@ -73,6 +73,13 @@ def test_a_cluster_that_comes_back_is_not_new(model):
     assert model.n_clusters_ == K + 1
     back = model.update(rows(500, range(K + 1), 52)[0])
     assert back.new_clusters == []
+
+
+def test_rows_are_new_only_if_no_reference_knows_them(model):
+    tomorrow, _ = rows(500, range(K + 1), 55)
+    assert prodsc.monitor(model, tomorrow).groups
+    model.references_.append(encode(model, rows(500, range(K + 1), 54)[0]))
+    assert not prodsc.monitor(model, tomorrow).groups
 
 
 def test_shifted_rows_are_an_alarm_and_no_new_cluster(model):
@@ -147,7 +154,7 @@ def test_a_refit_with_more_clusters_gets_further_numbers(model, fitted):
 
 
 def test_a_refit_with_fewer_clusters_keeps_the_lost_ones_by_name(model, fitted, tmp_path):
-    X, y = rows(700, range(K - 1), 91)
+    X, _ = rows(700, range(K - 1), 91)
     refit = prodsc.make("pro-dsc", n_clusters=K - 1, random_state=1, epochs=5, hidden_size=32, n_components=8).fit(X)
     model.rename_clusters([f"kind {c}" for c in range(K)])
     prodsc.align(refit, model, X)

@@ -24,6 +24,7 @@ COMMANDS = {
     "fit": "Cluster the rows of FILE.",
     "predict": "Label the rows of FILE with the model in RUN: row, label, confidence, outlier score.",
     "diagnose": "Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE.",
+    "monitor": "Compare the rows of FILE with those that the model in RUN was fitted on: do they still fit?",
     "k": "Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.",
     "recipes": "List the recipes, or show one of them.",
     "data": "Named data sets: which there are, where they are, how to get them.",
@@ -39,7 +40,7 @@ COMMANDS = {
 
 
 COMMAND_GROUPS = {
-    "Cluster and label": ("fit", "predict", "k", "extract"),
+    "Cluster and label": ("fit", "predict", "monitor", "k", "extract"),
     "Look and take along": ("report", "export", "figure", "diagnose"),
     "Compare and search": ("compare", "tune", "recipes", "reproduce"),
     "Data and machines": ("data", "launch"),
