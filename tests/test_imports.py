@@ -221,5 +221,8 @@ def test_every_library_of_an_extra_is_declared_by_that_extra():
     extras = declared["optional-dependencies"]
     needed = "\n".join(declared["dependencies"])
     for library, extra in EXTRA_OF.items():
-        assert any(line.lower().startswith({"PIL": "pillow", "lance": "pylance"}.get(library, library)) for line in extras[extra]), library
+        assert any(
+            line.lower().startswith({"PIL": "pillow", "lance": "pylance"}.get(library, library))
+            for line in extras[extra]
+        ), library
         assert not re.search(rf"^{library}\b(?!.*sys_platform)", needed, re.MULTILINE), library

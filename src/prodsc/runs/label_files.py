@@ -8,6 +8,7 @@ by what. When all are there they are joined to OUT, so that no row can be missin
 
 from __future__ import annotations
 
+import io
 import shutil
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -25,6 +26,7 @@ from prodsc.errors import InputError, OutputError, ParameterError
 from prodsc.estimators.base import Clusterer
 from prodsc.estimators.capabilities import Capability, require_capability
 from prodsc.progress import ProgressFunction
+from prodsc.ray_tasks import map_with_ray
 from prodsc.registry import load
 from prodsc.runs.label_outputs import OUTPUTS, columns_taken, no_labels
 from prodsc.sources.choice import NO_CHOICE, ColumnChoice
@@ -277,8 +279,36 @@ def _label_here(task: LabelTask, shards: list[Shard]) -> Iterator[tuple[Shard, n
 
 
 def _ray_engine(task: LabelTask, model: Any, workers: int) -> Callable[[list[Shard]], Iterator[Any]]:
-    from prodsc.runs.ray_engine import label_with_ray  # ray is an extra
-
+    """The same work in processes of Ray, which load the model themselves."""
     if isinstance(model, Clusterer):
         raise ParameterError("engine='ray' loads the model in every process; save it and give its folder.")
-    return partial(label_with_ray, Path(model).resolve(), task, workers)
+    options = (task.with_outliers, task.exclude, task.choice)
+
+    def run(shards: list[Shard]) -> Iterator[tuple[Shard, np.ndarray]]:
+        arguments = (str(Path(model).resolve()), options, shards)
+        for i, content in map_with_ray(ShardLabeller, arguments, range(len(shards)), workers):
+            yield shards[i], np.load(io.BytesIO(content), allow_pickle=False)
+
+    return run
+
+
+class ShardLabeller:
+    """Labels shards in a process of Ray: from the number of a shard to the content of its part.
+
+    Parameters
+    ----------
+    folder : str
+        Of the model.
+    options : tuple
+        Further arguments of `LabelTask`.
+    shards : list of Shard
+        All shards.
+    """
+
+    def __init__(self, folder: str, options: tuple[Any, ...], shards: list[Shard]):
+        self.task, self.shards = LabelTask(load(folder), *options), shards
+
+    def __call__(self, number: int) -> bytes:
+        content = io.BytesIO()
+        np.save(content, self.task.of_shard(self.shards[number]))
+        return content.getvalue()
