@@ -12,6 +12,7 @@ from importlib import import_module
 from prodsc import ranks
 from prodsc._version import __version__
 from prodsc.errors import EXTRA_OF, Interrupted, MissingExtraError, ProdscError, require, visible
+from prodsc.memory import is_out_of_memory, limit_sentence
 
 try:
     import click
@@ -112,8 +113,10 @@ def main(words: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output went away
         sys.exit(1)
-    except MemoryError:
-        _fail("out of memory. Lower batch_size, max_landmarks or hidden_size.")
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        _fail(limit_sentence())
     except OSError as error:
         _fail(f"{error.filename or 'the system'}: {error.strerror or error}.")
 

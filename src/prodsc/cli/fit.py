@@ -12,6 +12,7 @@ import click
 from prodsc import files, ranks
 from prodsc.cli.choices import CHOICE_OPTIONS, choice_options
 from prodsc.cli.grouped import GroupedCommand
+from prodsc.cli.memory import memory_option
 from prodsc.cli.options import given_parameters, parameter_options
 from prodsc.cli.output import echo
 from prodsc.cli.progress import shown
@@ -57,6 +58,7 @@ FIT_GROUPS = {
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quick", is_flag=True, help="A first look in seconds: few training steps, and a page without theory.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@memory_option
 @click.option("--engine", type=click.Choice(ENGINES), default="local", help="What runs the fit; ray needs its extra.")
 @click.option("--workers", type=click.IntRange(1), default=1, help="Processes of --engine ray.")
 @parameter_options

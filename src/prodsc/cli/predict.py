@@ -9,6 +9,7 @@ import numpy as np
 
 from prodsc import files, ranks
 from prodsc.cli.choices import choice_for_run, choice_options
+from prodsc.cli.memory import memory_option
 from prodsc.cli.output import echo
 from prodsc.cli.progress import progress_bar
 from prodsc.core.metrics import scores
@@ -32,6 +33,7 @@ from prodsc.sources.shards import is_address
 @click.option("--labels", help="Known labels, to score with: an array or column of FILE, or another file.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @click.option("--outliers", is_flag=True, help="Write outlier scores to .parquet and .lance too; this takes longer.")
+@memory_option
 @click.option("--engine", type=click.Choice(ENGINES), default="local", help="What runs the work; ray needs its extra.")
 @click.option("--workers", type=click.IntRange(1), default=1, help="Processes of --engine ray.")
 def predict(

@@ -22,6 +22,7 @@ from prodsc.core.graph.two_samples import N_NEIGHBORS, compare_samples, groups_o
 from prodsc.core.losses.coding_rate import coding_rate, scale
 from prodsc.errors import ModelFileError, ParameterError
 from prodsc.estimators.model_file import under
+from prodsc.memory import affordable
 from prodsc.random import Stream, generator, sorted_subset
 from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.source import RowsInput, Source
@@ -153,7 +154,7 @@ def make_reference(model: PRODSC, rows: RowReader) -> Reference:
     Reference
     """
     width = int(np.prod(rows.array.shape[1:]))
-    some = sorted_subset(len(rows), min(REFERENCE_ROWS, max(REFERENCE_NUMBERS // width, 2)), model.seed_)
+    some = sorted_subset(len(rows), min(REFERENCE_ROWS, max(affordable(REFERENCE_NUMBERS) // width, 2)), model.seed_)
     return encode(model, np.asarray(rows.array[some]))
 
 
