@@ -82,6 +82,13 @@ def test_rows_are_new_only_if_no_reference_knows_them(model):
     assert not prodsc.monitor(model, tomorrow).groups
 
 
+def test_rows_that_are_known_to_fit_take_the_place_of_training_rows(model):
+    X, _ = rows(400, range(K), 56)
+    shift = 0.3 * np.random.default_rng(1).normal(size=DIM).astype(np.float32)
+    assert prodsc.monitor(model, X + shift).alarm
+    assert not prodsc.monitor(model, X + shift, reference=rows(600, range(K), 57)[0] + shift).alarm
+
+
 def test_shifted_rows_are_an_alarm_and_no_new_cluster(model):
     X, _ = rows(400, range(K), 61)
     shift = 0.3 * np.random.default_rng(1).normal(size=DIM).astype(np.float32)

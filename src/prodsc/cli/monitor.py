@@ -27,6 +27,7 @@ NUMBERS, PAGE = "monitor.json", "monitor.html"
               help="Add clusters for new kinds of rows, and save that model here.")  # fmt: skip
 @click.option("--false-alarms", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.01,
               show_default=True, help="How often a batch of rows that fit may be an alarm.")  # fmt: skip
+@click.option("--reference", metavar="FILE", help="Rows that are known to fit and were not part of the fit.")
 @click.option("--overwrite", is_flag=True, help="Replace existing output.")
 @choice_options
 def monitor(
@@ -36,6 +37,7 @@ def monitor(
     out: Path | None,
     updated: Path | None,
     false_alarms: float,
+    reference: str | None,
     overwrite: bool,
 ) -> None:
     """Compare the rows of FILE with those that the model in RUN was fitted on: do they still fit?
@@ -52,10 +54,11 @@ def monitor(
         raise ParameterError(f"monitor needs a model of PRO-DSC; {run} holds a {type(model).__name__}.")
     chosen, exclude = choice_for_run(choice, run)
     data = open_source(file, exclude=exclude, choice=chosen)
+    known = None if reference is None else open_source(reference, exclude=exclude, choice=chosen)
     if updated is None:
-        found = compare(model, data, false_alarms=false_alarms)
+        found = compare(model, data, false_alarms=false_alarms, reference=known)
     else:
-        found = model.update(data, false_alarms=false_alarms)
+        found = model.update(data, false_alarms=false_alarms, reference=known)
         model.save(updated)
     _write(folder, found, run, file)
     echo(found.summary())

@@ -208,7 +208,7 @@ class PRODSC(LabellerInterface):
         self.gamma_ = trained.config.gamma
         self.known_clusters_ = {} if constraints is None else constraints.name_clusters(self.clusters_)
 
-    def update(self, X: RowsInput, *, false_alarms: float = 0.01) -> Monitoring:
+    def update(self, X: RowsInput, *, false_alarms: float = 0.01, reference: RowsInput | None = None) -> Monitoring:
         """Take new rows into account: add a cluster for each group of them that lies where the model has seen none.
 
         The network stays as it is, and at least 99 % of the rows of the fit keep their label. Clusters without new rows
@@ -221,6 +221,8 @@ class PRODSC(LabellerInterface):
             New rows.
         false_alarms : float
             How often a batch of rows that fit may be an alarm.
+        reference : array, tensor, frame, memory map or path, optional
+            Rows that are known to fit and were not part of the fit, to compare with instead of training rows.
 
         Returns
         -------
@@ -228,7 +230,7 @@ class PRODSC(LabellerInterface):
             What `prodsc.monitor` finds in the rows; `new_clusters` are the numbers of the added clusters.
         """
         check_is_fitted(self)
-        return update(self, X, false_alarms)
+        return update(self, X, false_alarms, reference)
 
     def _resolve_config(self, shape: tuple[int, ...], constrained: bool = False) -> Config:
         params = self.flat_params() | {"scaling": self.scaling_}

@@ -178,7 +178,9 @@ def encode(model: PRODSC, X: Any) -> Reference:
     return Reference(H.clone(), model.outlier_score(rows, raw=True))
 
 
-def monitor(model: PRODSC, X: RowsInput, *, false_alarms: float = 0.01) -> Monitoring:
+def monitor(
+    model: PRODSC, X: RowsInput, *, false_alarms: float = 0.01, reference: RowsInput | None = None
+) -> Monitoring:
     """Compare new rows with the training rows of a model.
 
     For all rows, and for each cluster with enough rows: the share of outliers, the mean residual, the coding rate of
@@ -193,6 +195,10 @@ def monitor(model: PRODSC, X: RowsInput, *, false_alarms: float = 0.01) -> Monit
         New rows.
     false_alarms : float
         How often a batch of rows that fit may be an alarm, over all numbers together.
+    reference : array, tensor, frame, memory map or path, optional
+        Rows that are known to fit and were not part of the fit, to compare with instead of training rows. A network
+        expresses the rows it was trained on a little better than others, so that batches of thousands of rows can be
+        false alarms without them.
 
     Returns
     -------
@@ -203,7 +209,12 @@ def monitor(model: PRODSC, X: RowsInput, *, false_alarms: float = 0.01) -> Monit
         raise ParameterError(f"false_alarms must be between 0 and 1, got {false_alarms}.")
     array = as_array(X, columns=model._column_names())
     labels = np.concatenate([part[0] for part in model.labelled(X, with_outliers=False)])
-    batch = _compared_rows(model, labels)
+    references = references_of(model)
+    if reference is not None:
+        held_out = as_array(reference, columns=model._column_names())
+        some = sorted_subset(len(held_out), REFERENCE_ROWS, model.seed_)
+        references = [encode(model, np.asarray(held_out[some])), *references[1:]]
+    batch = _compared_rows(model, labels, references)
     new = encode(model, np.asarray(array[batch.rows]))
     return batch.monitoring(new, labels, false_alarms)
 
@@ -221,9 +232,8 @@ def head_labels(model: PRODSC, H: Tensor) -> np.ndarray:
         return model.partition_.labels(model.labeller_.label_head(H))
 
 
-def _compared_rows(model: PRODSC, labels: np.ndarray) -> _Batch:
+def _compared_rows(model: PRODSC, labels: np.ndarray, references: Sequence[Reference]) -> _Batch:
     """Of each cluster at most as many new rows as the reference has that knows it best."""
-    references = references_of(model)
     known = [head_labels(model, reference.H) for reference in references]
     counts = np.array([np.bincount(each, minlength=model.n_clusters_) for each in known])
     random = generator(model.seed_, Stream.MONITORED_ROWS)

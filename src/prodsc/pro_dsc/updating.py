@@ -31,7 +31,7 @@ LOST_SHARE = 0.005  # of old rows that a new cluster may take: half of the one p
 NEVER = -1e9  # the output of a cluster that gets no rows
 
 
-def update(model: PRODSC, X: RowsInput, false_alarms: float) -> Monitoring:
+def update(model: PRODSC, X: RowsInput, false_alarms: float, reference: RowsInput | None = None) -> Monitoring:
     """Monitor new rows, and add a cluster for each group of them that lies where the model has seen none.
 
     Parameters
@@ -40,7 +40,7 @@ def update(model: PRODSC, X: RowsInput, false_alarms: float) -> Monitoring:
         Is changed, if there are such groups.
     X : array, tensor, frame, memory map or path
         New rows.
-    false_alarms : float
+    false_alarms, reference
         As for `monitor`.
 
     Returns
@@ -52,7 +52,7 @@ def update(model: PRODSC, X: RowsInput, false_alarms: float) -> Monitoring:
             "update adds outputs to the label head of a network, and this model labels by spectral clustering. Fit "
             "features with start='walk' (the default), or fit again and use align."
         )
-    found = monitor(model, X, false_alarms=false_alarms)
+    found = monitor(model, X, false_alarms=false_alarms, reference=reference)
     if not found.groups:
         return found
     array = as_array(X, columns=model._column_names())
