@@ -53,6 +53,7 @@ def test_a_compiled_fit_gives_the_same_labels(backend, X, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, in the import of its compiler
 def test_nothing_is_left_after_the_context(X):
     network = PRODSC.from_flat(3, **HOW).fit(X).network_
     with compiled(network, True):

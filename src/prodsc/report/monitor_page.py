@@ -34,13 +34,13 @@ def write_monitor_page(path: Path, title: str, found: Monitoring, facts: dict[st
     overall = [reading for reading in found.readings if reading.cluster is None]
     by_cluster = [reading for reading in found.readings if reading.cluster is not None]
     lead = (
-        "A number outside of its band is an alarm. The bands are those of the training rows: of batches like them, one "
-        f"in {1 / found.false_alarms:.0f} or fewer would be an alarm."
+        "A number outside of its band is an alarm. The bands come from the training rows, and are as wide as one false "
+        f"alarm in {1 / found.false_alarms:.0f} batches asks for."
     )
     meanings = PageTable("What the numbers mean", ["number", "meaning"], [[*pair] for pair in MEANINGS.items()])
     sections = [PageSection("all", "All rows", lead, [_table("All rows", overall, found), meanings])]
     if found.groups:
-        lead = "These rows lie together where the model has seen none. `update` makes a cluster of each group."
+        lead = "These rows lie together where the model has seen none. The method update makes a cluster of each group."
         groups = [
             [f"group {i}", f"{len(rows):,}", ", ".join(map(str, rows[:most_rows]))]
             for i, rows in enumerate(found.groups)

@@ -239,8 +239,9 @@ def _lance_blocks(shard: Shard, columns: Sequence[str] | None, exclude: Collecti
     dataset = _lance(shard.path)
     names = _needed(dataset.schema, columns, exclude)
     step = _block_rows(sum(_bytes_of(dataset.schema.field(name).type) for name in names))
-    batches = dataset.scanner(columns=names, offset=shard.start, limit=len(shard), batch_size=step).to_batches()
-    yield from _of_size(batches, step, names)
+    for start in range(shard.start, shard.stop, step):  # one scan of all rows would read ahead without a limit
+        limit = min(step, shard.stop - start)
+        yield dataset.scanner(columns=names, offset=start, limit=limit, batch_readahead=1).to_table()
 
 
 def _bytes_of(kind: Any) -> int:
