@@ -1,6 +1,6 @@
 """How many rows does a fit need? Accuracy on all rows against the number of training rows.
 
-python benchmarks/training_rows.py [FOLDER]     # needs the data of PRODSC_DATA; half an hour on one core
+python benchmarks/training_rows.py [FOLDER [SETS]]     # needs the data of PRODSC_DATA; half an hour on one core
 
 A model is fitted on a random part of the rows and labels all of them with `predict_to_file`. FOLDER (docs) gets
 training_rows.csv and images/training_rows.png. True labels only score.
@@ -98,7 +98,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
     done: list[dict[str, object]] = []
-    for each in PLANS:
+    for each in sys.argv[2:] or PLANS:
         done += study(each)
         with (target / "training_rows.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, done[0])
