@@ -8,7 +8,7 @@ compared than the reference has: the reference could not tell a smaller differen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +18,13 @@ from scipy.stats import t as student
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from prodsc.core.graph import CoefficientKernel
 from prodsc.core.graph.two_samples import N_NEIGHBORS, compare_samples, groups_of
 from prodsc.core.losses.coding_rate import coding_rate, scale
 from prodsc.errors import ModelFileError, ParameterError
 from prodsc.estimators.model_file import under
 from prodsc.memory import affordable
+from prodsc.pro_dsc.labeller import make_kernel
 from prodsc.random import Stream, generator, sorted_subset
 from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.source import RowsInput, Source
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
 REFERENCE_ROWS = 4096  # 4 MB of a model with 256 units; tests of a batch take seconds
 REFERENCE_NUMBERS = 2**26  # of the input, 256 MB: bounds the rows of wide data
-OUTLIER_LEVEL = 0.95  # an outlier has a larger residual than this share of the training rows
+DICTIONARY_ROWS = 1024  # that express others, as many as a batch of the published runs
+OUTLIER_LEVEL = 0.95  # an outlier is stranger than this share of the training rows
+NUMBERS = ("strangeness", "residuals")
 SUBSETS = 32  # of the reference, whose coding rates give the band
 
 
@@ -44,12 +48,18 @@ class Reference:
     ----------
     H : Tensor of shape (m, width)
         The rows as the encoder gives them.
+    strangeness : ndarray of shape (m,)
+        Their outlier scores (`outlier_score(raw=True)`).
     residuals : ndarray of shape (m,)
-        What the training rows leave unexpressed of them (`outlier_score(raw=True)`).
+        What other training rows leave unexpressed of them: ||z - sum_j c_j z_j||.
     """
 
     H: Tensor
+    strangeness: np.ndarray
     residuals: np.ndarray
+
+    def __getitem__(self, rows: np.ndarray) -> Reference:
+        return Reference(self.H[torch.from_numpy(rows)], self.strangeness[rows], self.residuals[rows])
 
 
 @dataclass(frozen=True)
@@ -160,22 +170,38 @@ def make_reference(model: PRODSC, rows: RowReader) -> Reference:
 
 def reference_state(references: Sequence[Reference]) -> dict[str, Tensor]:
     """References as tensors of a saved model."""
-    encoded = {f"reference/{i}/H": each.H for i, each in enumerate(references)}
-    return encoded | {f"reference/{i}/residuals": torch.tensor(each.residuals) for i, each in enumerate(references)}
+    named = [(f"reference/{i}", each) for i, each in enumerate(references)]
+    numbers = {f"{name}/{part}": torch.tensor(getattr(each, part)) for name, each in named for part in NUMBERS}
+    return numbers | {f"{name}/H": each.H for name, each in named}
 
 
 def restore_references(tensors: dict[str, Tensor], device: torch.device) -> list[Reference]:
     """References from the tensors of a saved model; none if it was saved before there were any."""
     count = sum(name.startswith("reference/") and name.endswith("/H") for name in tensors)
     parts = [under(f"reference/{i}", tensors) for i in range(count)]
-    return [Reference(part["H"].to(device), part["residuals"].numpy()) for part in parts]
+    return [Reference(part["H"].to(device), *(part[name].numpy() for name in NUMBERS)) for part in parts]
 
 
 def encode(model: PRODSC, X: Any) -> Reference:
     """Rows in the form in which they are compared."""
     rows = Source("X", X, columns=model._column_names())
-    H = torch.cat([*model.labeller_.outputs(lambda H: H, model._new_rows(rows).chunks())])
-    return Reference(H.clone(), model.outlier_score(rows, raw=True))
+    H = torch.cat([*model.labeller_.outputs(lambda H: H, model._new_rows(rows).chunks())]).clone()
+    known = model.references_[0].H if getattr(model, "references_", None) else H
+    return Reference(H, model.outlier_score(rows, raw=True), _residuals(model, H, known))
+
+
+def _residuals(model: PRODSC, H: Tensor, known: Tensor) -> np.ndarray:
+    """||z - sum_j c_j z_j|| of encoded rows, expressed by some of the known ones; no row expresses itself."""
+    some = known[:: -(-len(known) // DICTIONARY_ROWS)]
+    with torch.inference_mode():
+        kernel = make_kernel(replace(model.config_, label_affinity="coefficients", power=1.0), model.network_.y(some))
+        assert isinstance(kernel, CoefficientKernel)
+        parts = [
+            model.network_.z(part)
+            - kernel.coefficients(model.network_.y(part), model.config_.coefficient_form) @ model.network_.z(some)
+            for part in H.split(len(some))
+        ]
+    return torch.cat(parts).norm(dim=1).double().cpu().numpy()
 
 
 def monitor(
@@ -292,8 +318,8 @@ class _Batch:
         for cluster in testable:
             at = np.flatnonzero(mine == cluster)
             best = int(self.counts[:, cluster].argmax())
-            old = _part(self.references[best], self.known[best] == cluster)
-            by_cluster += self._numbers(_part(new, at), old, cluster, level)
+            old = self.references[best][np.flatnonzero(self.known[best] == cluster)]
+            by_cluster += self._numbers(new[at], old, cluster, level)
             samples = {
                 i: compare_samples(new.H[at], reference.H[self.known[i] == cluster])
                 for i, reference in enumerate(self.references)
@@ -313,8 +339,9 @@ class _Batch:
             best = int(self.counts[:, cluster].argmax())
             at = np.flatnonzero(self.known[best] == cluster)
             chosen = random.choice(at, min(len(at), int((mine == cluster).sum())), replace=False)
-            parts.append(_part(self.references[best], chosen))
-        old = Reference(torch.cat([part.H for part in parts]), np.concatenate([part.residuals for part in parts]))
+            parts.append(self.references[best][chosen])
+        numbers = (np.concatenate([getattr(part, name) for part in parts]) for name in NUMBERS)
+        old = Reference(torch.cat([part.H for part in parts]), *numbers)
         readings = self._numbers(new, old, None, level)
         if compared:
             n = sum(count for count, _ in compared)
@@ -326,8 +353,8 @@ class _Batch:
         return readings
 
     def _numbers(self, new: Reference, old: Reference, cluster: int | None, level: float) -> list[Reading]:
-        quantile = float(np.quantile(self.references[0].residuals, OUTLIER_LEVEL))
-        outside, usual = (part.residuals > quantile for part in (new, old))
+        quantile = float(np.quantile(self.references[0].strangeness, OUTLIER_LEVEL))
+        outside, usual = (part.strangeness > quantile for part in (new, old))
         n, m = len(outside), len(usual)
         most = hypergeom.isf(level, n + m, int(outside.sum() + usual.sum()), n)  # exact, as chance would spread them
         spread = np.concatenate([new.residuals, old.residuals]).std() * np.sqrt(1 / n + 1 / m)
@@ -361,10 +388,6 @@ class _Batch:
 
 OUTLIERS, RESIDUAL, CODING_RATE = "share of outliers", "mean residual", "coding rate"
 NEIGHBOURS = "share of new neighbours"
-
-
-def _part(reference: Reference, rows: np.ndarray) -> Reference:
-    return Reference(reference.H[torch.from_numpy(rows)], reference.residuals[rows])
 
 
 def _discoveries(p_values: np.ndarray, level: float) -> np.ndarray:

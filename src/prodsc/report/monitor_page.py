@@ -7,8 +7,8 @@ from prodsc.pro_dsc.monitoring import Monitoring, Reading
 from prodsc.report.page import PageSection, PageTable, write_page
 
 MEANINGS = {
-    "share of outliers": "rows with a larger residual than 95 % of the training rows",
-    "mean residual": "what the training rows leave unexpressed of a row",
+    "share of outliers": "rows that are stranger than 95 % of the training rows",
+    "mean residual": "what training rows leave unexpressed of a row",
     "coding rate": "how many directions the encoded rows take up",
     "share of new neighbours": "new rows among the 15 nearest rows, old and new, of a new row",
 }
