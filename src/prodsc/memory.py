@@ -4,6 +4,7 @@ The limit is on the resident memory of this process. Linux cannot limit that, bu
 a process asks for (RLIMIT_DATA); what files take beside it, such as libraries, is left out of that limit.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -60,6 +61,7 @@ def limit_memory(n_bytes: int) -> None:
             f"{(used + LIBRARIES) / 2**20:,.0f} MB. Give at least {least / 2**20:,.0f} MB."
         )
     _limit = n_bytes
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # its own pools ask for more than they use
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (n_bytes - LIBRARIES, most))
 
@@ -101,7 +103,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     text = str(error)
     return isinstance(error, MemoryError) or any(
         word in text
-        for word in ("can't allocate memory", "not enough memory", "malloc of size", "Cannot allocate memory")
+        for word in ("can't allocate memory", "not enough memory", "alloc of size", "Cannot allocate memory")
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from prodsc.errors import InputError, ProdscError, reason_of, require
+from prodsc.memory import is_out_of_memory, memory_left
 from prodsc.sources.arrays import LABEL_NAMES
 from prodsc.sources.arrow import pa
 from prodsc.sources.formats import existing, opened, shard_paths
@@ -128,11 +129,14 @@ def _readable(path: str) -> Iterator[None]:
     except (ProdscError, GeneratorExit):
         raise
     except Exception as error:  # a damaged file raises many kinds of errors
+        if is_out_of_memory(error):
+            raise
         raise InputError(f"{path} cannot be read ({reason_of(error)}); check the path, or write it again.") from error
 
 
 def _block_rows(bytes_per_row: float) -> int:
-    return int(np.clip(BLOCK_BYTES / max(1.0, bytes_per_row), 1, BLOCK_ROWS))
+    held = min(BLOCK_BYTES, memory_left() / 16)  # a block is there several times: as a table, as numbers, scaled, encoded
+    return int(np.clip(held / max(1.0, bytes_per_row), 1, BLOCK_ROWS))
 
 
 def _files(source: str | PathLike[str]) -> list[str]:
