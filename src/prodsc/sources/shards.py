@@ -135,7 +135,7 @@ def _readable(path: str) -> Iterator[None]:
 
 
 def _block_rows(bytes_per_row: float) -> int:
-    held = min(BLOCK_BYTES, memory_left() / 16)  # a block is there several times: as a table, as numbers, scaled, encoded
+    held = min(BLOCK_BYTES, memory_left() / 16)  # a block is there several times
     return int(np.clip(held / max(1.0, bytes_per_row), 1, BLOCK_ROWS))
 
 
