@@ -32,7 +32,8 @@ def test_features_begin_with_a_walk() -> None:
     assert {name for name, value in GIVEN.items() if isinstance(value, str) and value == "auto"} - {
         "device",
         "precision",
-        "n_clusters",  # estimated before the others
+        "n_clusters",  # these two are chosen before the others
+        "scaling",
     } == set(found)
     assert (found["encoder"], found["start"]) == ("mlp", "walk")
     assert found["epochs"] * (5000 // 512) >= 100 > (found["epochs"] - 1) * (5000 // 512)
