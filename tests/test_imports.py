@@ -19,7 +19,8 @@ from prodsc.system import peak_memory_mb
 HEAVY = ("torch", "matplotlib", "pandas", "sklearn", "scipy", "numpy", "rich", "pyarrow")
 PUBLIC = {
     *("PRODSC", "SEDSC", "__version__", "adapters", "compare", "diagnose", "errors", "estimate_k", "export", "load"),
-    *("load_dataset", "make", "metrics", "open_source", "read", "reproduce", "theory", "tune"),
+    *("align", "load_dataset", "make", "metrics", "monitor", "open_source", "predict_to_file", "read", "reproduce"),
+    *("theory", "tune"),
 }
 POSIX_ONLY = ("resource", "fcntl", "termios", "pwd", "grp")
 EXTRAS = ("click", "rich", "matplotlib", "jinja2", "pyarrow", "psutil", "h5py", "optuna", "PIL")
@@ -220,5 +221,8 @@ def test_every_library_of_an_extra_is_declared_by_that_extra():
     extras = declared["optional-dependencies"]
     needed = "\n".join(declared["dependencies"])
     for library, extra in EXTRA_OF.items():
-        assert any(line.lower().startswith({"PIL": "pillow"}.get(library, library)) for line in extras[extra]), library
+        assert any(
+            line.lower().startswith({"PIL": "pillow", "lance": "pylance"}.get(library, library))
+            for line in extras[extra]
+        ), library
         assert not re.search(rf"^{library}\b(?!.*sys_platform)", needed, re.MULTILINE), library

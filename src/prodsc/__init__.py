@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from prodsc.paper.reproduce import reproduce
     from prodsc.pro_dsc.diagnosis import diagnose
     from prodsc.pro_dsc.estimator import PRODSC
+    from prodsc.pro_dsc.monitoring import monitor
     from prodsc.pro_dsc.number import estimate_k
     from prodsc.pro_dsc.sedsc import SEDSC
+    from prodsc.pro_dsc.updating import align
     from prodsc.registry import load, make
+    from prodsc.runs.label_files import predict_to_file
     from prodsc.sources.door import load_dataset, open_source
     from prodsc.sources.readers import read
 
@@ -36,6 +39,7 @@ __all__ = [
     "SEDSC",
     "__version__",
     "adapters",
+    "align",
     "compare",
     "diagnose",
     "errors",
@@ -45,7 +49,9 @@ __all__ = [
     "load_dataset",
     "make",
     "metrics",
+    "monitor",
     "open_source",
+    "predict_to_file",
     "read",
     "reproduce",
     "theory",
@@ -56,6 +62,7 @@ _MODULES = {
     "PRODSC": "prodsc.pro_dsc.estimator",
     "SEDSC": "prodsc.pro_dsc.sedsc",
     "adapters": "prodsc",
+    "align": "prodsc.pro_dsc.updating",
     "compare": "prodsc.bench.compare",
     "diagnose": "prodsc.pro_dsc.diagnosis",
     "errors": "prodsc",
@@ -65,7 +72,9 @@ _MODULES = {
     "load_dataset": "prodsc.sources.door",
     "make": "prodsc.registry",
     "metrics": "prodsc.core",
+    "monitor": "prodsc.pro_dsc.monitoring",
     "open_source": "prodsc.sources.door",
+    "predict_to_file": "prodsc.runs.label_files",
     "read": "prodsc.sources.readers",
     "reproduce": "prodsc.paper.reproduce",
     "theory": "prodsc.core",

@@ -90,6 +90,8 @@ EXTRA_OF = {
     "huggingface_hub": "hub",
     "toponymy": "toponymy",
     "fiftyone": "fiftyone",
+    "lance": "lance",
+    "ray": "ray",
 }  # which extra of prodsc installs a library
 
 

@@ -21,6 +21,7 @@ class Stream(IntEnum):
     KNOWN_ROWS = 5  # rows with constraints among the landmarks
     NEIGHBOUR_POOL = 6  # rows that may be neighbours of other rows
     SCORED_ROWS = 7  # rows that are labelled during training
+    MONITORED_ROWS = 8  # rows of a batch that are compared with the training rows
 
 
 class StepStream(IntEnum):

@@ -32,12 +32,16 @@ def test_features_begin_with_a_walk() -> None:
     assert {name for name, value in GIVEN.items() if isinstance(value, str) and value == "auto"} - {
         "device",
         "precision",
-        "n_clusters",  # estimated before the others
+        "n_clusters",  # these two are chosen before the others
+        "scaling",
     } == set(found)
     assert (found["encoder"], found["start"]) == ("mlp", "walk")
     assert found["epochs"] * (5000 // 512) >= 100 > (found["epochs"] - 1) * (5000 // 512)
     assert (found["warmup_steps"], found["eta"], found["keep_weights"]) == (100, 0.15, "last")
     assert resolve_auto(GIVEN, (20_000, 300), 10)["warmup_steps"] == 8 * (20_000 // 512)
+    many = resolve_auto(GIVEN, (10**7, 300), 10)  # batches are drawn from at most 32,768 rows
+    assert many["warmup_steps"] == 8 * (2**15 // 512)
+    assert many["epochs"] * (2**15 // 512) >= 100
 
 
 def test_the_published_start_has_its_own_values() -> None:

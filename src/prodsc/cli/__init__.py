@@ -12,6 +12,7 @@ from importlib import import_module
 from prodsc import ranks
 from prodsc._version import __version__
 from prodsc.errors import EXTRA_OF, Interrupted, MissingExtraError, ProdscError, require, visible
+from prodsc.memory import is_out_of_memory, limit_sentence
 
 try:
     import click
@@ -24,6 +25,7 @@ COMMANDS = {
     "fit": "Cluster the rows of FILE.",
     "predict": "Label the rows of FILE with the model in RUN: row, label, confidence, outlier score.",
     "diagnose": "Say whether the fit in RUN can be trusted, by the rows of FILE.",
+    "monitor": "Compare the rows of FILE with those that the model in RUN was fitted on: do they still fit?",
     "k": "Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.",
     "recipes": "List the recipes, or show one of them.",
     "data": "Named data sets: which there are, where they are, how to get them.",
@@ -39,7 +41,7 @@ COMMANDS = {
 
 
 COMMAND_GROUPS = {
-    "Cluster and label": ("fit", "predict", "k", "extract"),
+    "Cluster and label": ("fit", "predict", "monitor", "k", "extract"),
     "Look and take along": ("report", "export", "figure", "diagnose"),
     "Compare and search": ("compare", "tune", "recipes", "reproduce"),
     "Data and machines": ("data", "launch"),
@@ -111,8 +113,10 @@ def main(words: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output went away
         sys.exit(1)
-    except MemoryError:
-        _fail("out of memory. Lower batch_size, max_landmarks or hidden_size.")
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        _fail(limit_sentence())
     except OSError as error:
         _fail(f"{error.filename or 'the system'}: {error.strerror or error}.")
 

@@ -31,6 +31,8 @@ from prodsc.system import keep_freed_memory
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, ...")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @click.option("--restart", is_flag=True, help="Drop what an interrupted extraction left, instead of continuing it.")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="What runs the work.")
+@click.option("--processes", type=click.IntRange(min=1), default=1, help="Processes of --engine ray.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def extract(source: str, encoder: str, out: Path, quiet: bool, **options: Any) -> None:
     """Encode IMAGES or TEXTS with a pre-trained encoder, one row of features each.

@@ -3,21 +3,24 @@
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from prodsc import ranks
+from prodsc import files, ranks
 from prodsc.cli.choices import CHOICE_OPTIONS, choice_options
 from prodsc.cli.grouped import GroupedCommand
+from prodsc.cli.memory import memory_option
 from prodsc.cli.options import given_parameters, parameter_options
 from prodsc.cli.output import echo
 from prodsc.cli.progress import shown
 from prodsc.errors import ParameterError
 from prodsc.progress import ProgressDisplay
+from prodsc.runs.label_files import ENGINES
 from prodsc.runs.recipes import load_recipe
-from prodsc.runs.run import FitRequest, run
+from prodsc.runs.run import RESULT, FitRequest, FitResult, run
 from prodsc.sources.choice import ColumnChoice
 from prodsc.sources.door import canonical_name
 from prodsc.training.progress import ProgressCallback
@@ -26,7 +29,17 @@ FIT_GROUPS = {
     "What to find": ("n_clusters", "noise", "recipe_name", "known_labels", "must_link", "cannot_link"),
     "Input": (*(f"choice_{name}" for name in CHOICE_OPTIONS), "labels", "scaling"),
     "Output": ("out", "overwrite", "resume", "report", "as_json", "quiet"),
-    "Speed": ("quick", "device", "epochs", "batch_size", "max_landmarks", "precision", "random_state"),
+    "Speed": (
+        "quick",
+        "device",
+        "engine",
+        "workers",
+        "epochs",
+        "batch_size",
+        "max_landmarks",
+        "precision",
+        "random_state",
+    ),
 }
 
 
@@ -45,6 +58,9 @@ FIT_GROUPS = {
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quick", is_flag=True, help="A first look in seconds: few training steps, and a page without theory.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@memory_option
+@click.option("--engine", type=click.Choice(ENGINES), default="local", help="What runs the fit; ray needs its extra.")
+@click.option("--workers", type=click.IntRange(1), default=1, help="Processes of --engine ray.")
 @parameter_options
 def fit(
     choice: ColumnChoice,
@@ -61,6 +77,8 @@ def fit(
     as_json: bool,
     quick: bool,
     quiet: bool,
+    engine: str,
+    workers: int,
     **given: Any,
 ) -> None:
     """Cluster the rows of FILE.
@@ -97,9 +115,23 @@ def fit(
     if shown(quiet):
         first = "; the number of clusters is estimated first" if request.parameters["n_clusters"] == "auto" else ""
         echo(f"reading {request.file}{first}", err=True)
+    if engine == "ray":
+        _fit_with_ray(replace(request, out=request.out.resolve()), workers, resume is not None, report, as_json)
+        return
     with ProgressDisplay(shown(quiet)) as display:
         callbacks = [ProgressCallback(display)] if display.enabled else []
         more: Any = {"resume": resume is not None, "report": report, "page_progress": display.function("page")}
         result = run(request, callbacks, display.function("convert"), **more)
     if result is not None:
         echo(json.dumps(result.to_json()) if as_json else result.summary())
+
+
+def _fit_with_ray(request: FitRequest, workers: int, resume: bool, report: bool, as_json: bool) -> None:
+    """Fit in processes of Ray; they write the folder, from which the summary is read."""
+    from prodsc.runs.ray_fit import fit_with_ray  # ray is an extra
+
+    fit_with_ray(request, workers, resume=resume, report=report)
+    result = files.read_json(request.out / RESULT)
+    sizes, seconds, peak = result["clusters"]["sizes"], result["seconds"], result["peak_memory_mb"]
+    found = FitResult(request.out, sizes, result["scores"], seconds, peak, result["notes"], verdict=result["verdict"])
+    echo(json.dumps(found.to_json()) if as_json else found.summary())

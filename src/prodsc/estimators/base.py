@@ -264,13 +264,15 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
         self._check_parameters()
         self._unfitted_copy()._check_rows(X, learn=True, strict=True)
 
-    def labelled(self, X: RowsInput) -> Iterator[tuple[np.ndarray, ...]]:
+    def labelled(self, X: RowsInput, *, with_outliers: bool = True) -> Iterator[tuple[np.ndarray, ...]]:
         """Labels of more rows than memory can hold, a part at a time.
 
         Parameters
         ----------
         X : array, tensor, frame, memory map or path
             Rows to label.
+        with_outliers : bool
+            Whether to score outliers too, where the method can.
 
         Yields
         ------

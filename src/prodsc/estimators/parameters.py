@@ -163,6 +163,7 @@ PARAMETERS = (
     _counts("channels", "Channels of the conv encoder, one per layer"),
     _counts("kernel_sizes", "Kernel sizes of the conv encoder, one per layer"),
     _choice("precision", PRECISIONS, "Of matrix products in the network. 'auto': bf16 or fp16 on a GPU, else float32"),
+    _choice("compile", ("off", "on"), "Whether torch.compile translates the network before training"),
     # the loss
     _positive(
         "gamma", "Weight of self-expression. 'auto': 0.8 of the largest value that is safe for any data", also="auto"

@@ -8,23 +8,23 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
 
 from prodsc import files, ranks
 from prodsc.errors import InputError, Interrupted, OutputError, ParameterError, RankError
+from prodsc.extract.batches import Batch, Dtype, encoded
 from prodsc.extract.encoders import Encoder, find_loader, load_encoder
 from prodsc.extract.inputs import Items, ItemSource, open_items
+from prodsc.extract.ray_extraction import EncodingRequest, encoded_with_ray
 from prodsc.progress import ProgressFunction
 from prodsc.sources.readers import read
 from prodsc.training.checkpoint import SECONDS
 
-Dtype = Literal["float32", "float16"]
 OUT_SUFFIXES = (".npy", ".npz", ".safetensors")
 PART_VERSION = 1  # of OUT.part.json
 
@@ -79,6 +79,8 @@ def extract(
     device: str = "auto",
     overwrite: bool = False,
     restart: bool = False,
+    engine: str = "local",
+    processes: int = 1,
     progress: ProgressFunction | None = None,
 ) -> Features:
     """Encode images or texts with a pre-trained encoder.
@@ -116,6 +118,10 @@ def extract(
         Replace an existing file.
     restart : bool
         Do not continue an interrupted extraction.
+    engine : {"local", "ray"}
+        What runs the work: this process (or, under torchrun, all ranks), or Ray.
+    processes : int
+        Processes of Ray.
     progress : callable or None
         Called with the items done and the items in total.
 
@@ -134,6 +140,10 @@ def extract(
         raise ParameterError(f"dtype={dtype!r} must be one of {', '.join(get_args(Dtype))}.")
     if batch_size < 1 or workers < 1:
         raise ParameterError(f"batch_size={batch_size} and workers={workers} must be at least 1.")
+    if engine not in ("local", "ray"):
+        raise ParameterError(f"engine={engine!r} must be one of local, ray.")
+    if engine == "ray" and not (isinstance(source, (str, os.PathLike)) and isinstance(encoder, str)):
+        raise ParameterError("engine='ray' opens the source in every process; give a path and the name of an encoder.")
     if isinstance(encoder, str):
         find_loader(encoder)  # find a misspelt name before a large folder is searched
     target = None if out is None else _checked_out(Path(out).expanduser(), overwrite, [source, checkpoint])
@@ -144,6 +154,20 @@ def extract(
         progress(0, len(items))  # the time left is known from the first batch on
 
     def batches(start: int) -> Iterator[Batch]:
+        if engine == "ray":
+            options = {"column": column, "labels_from_folders": labels_from_folders, "id": id}
+            request = EncodingRequest(
+                str(source),
+                str(encoder),
+                None if checkpoint is None else str(checkpoint),
+                options,
+                device,
+                batch_size,
+                workers,
+                dtype,
+                skip_bad,
+            )
+            return encoded_with_ray(request, len(items), start, processes)
         model = encoder
         if isinstance(model, str):
             model = load_encoder(model, items.kind, checkpoint=checkpoint, device=device)
@@ -193,89 +217,6 @@ def _sha256(path: Path) -> str:
     if not path.is_file():
         raise InputError(f"the checkpoint {path} does not exist; check the path.")
     return files.sha256(path)
-
-
-# ---- batches ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Features of some items; items before `stop` are done, and those that could not be loaded have no row."""
-
-    stop: int
-    X: np.ndarray
-    bad: dict[int, str]
-
-
-def encoded(
-    items: Items, encoder: Encoder, start: int, batch_size: int, workers: int, dtype: Dtype, skip_bad: bool
-) -> Iterator[Batch]:
-    """Features of the items from `start` on, batch by batch.
-
-    An item that cannot be loaded is an error, unless `skip_bad`. On several ranks each encodes one batch of every
-    round, and all yield all batches, in order.
-    """
-    for first, loaded in _prepared(items, encoder.prepare, start, batch_size, workers):
-        bad = {first + i: str(item) for i, item in enumerate(loaded) if isinstance(item, InputError)}
-        if bad and not skip_bad:
-            raise InputError(f"{next(iter(bad.values()))} Repair or remove it, or leave such items out: --skip-bad.")
-        good = [item for item in loaded if not isinstance(item, InputError)]
-        ids = [items.ids[first + i] for i in range(len(loaded)) if first + i not in bad]
-        X = _finite(encoder.embed(good), dtype, ids) if good else np.empty((0, 0), dtype)
-        yield _of_all_ranks(Batch(first + len(loaded), X, bad), batch_size)
-
-
-def _of_all_ranks(batch: Batch, batch_size: int) -> Batch:
-    """The batches of all ranks in a round as one; that of a rank without items is empty."""
-    if ranks.size() == 1:
-        return batch
-    about = {"stop": batch.stop, "shape": batch.X.shape, "bad": batch.bad}
-    every = [json.loads(text) for text in ranks.texts(json.dumps(about))]
-    padded = np.zeros((batch_size, max(one["shape"][1] for one in every)), batch.X.dtype)
-    padded[: len(batch.X), : batch.X.shape[1]] = batch.X
-    X = ranks.gather(torch.from_numpy(padded), batch_size * len(every)).numpy()
-    kept = [X[i * batch_size : i * batch_size + one["shape"][0]] for i, one in enumerate(every)]
-    bad = {int(item): reason for one in every for item, reason in one["bad"].items()}
-    return Batch(max(one["stop"] for one in every), np.concatenate(kept), bad)
-
-
-def _prepared(
-    items: Items, prepare: Callable[[Any], Any], start: int, batch_size: int, workers: int
-) -> Iterator[tuple[int, list[Any]]]:
-    """Items loaded and prepared in threads: the next batch while the encoder works on this one.
-
-    On several ranks each gets one batch of every round; in the last round it may be empty.
-    """
-
-    def one(i: int) -> Any:
-        try:
-            return prepare(items.load(i))
-        except InputError as error:
-            return error
-
-    pool = ThreadPoolExecutor(workers)
-
-    def submitted(first: int) -> list[Future[Any]]:
-        return [pool.submit(one, i) for i in range(first, min(first + batch_size, len(items)))]
-
-    rounds = range(start, len(items), batch_size * ranks.size())
-    before = batch_size * ranks.rank()  # items of other ranks' batches that come before this one's in a round
-    try:
-        pending = submitted(start + before)
-        for first in rounds:
-            current, pending = pending, submitted(first + rounds.step + before)
-            yield min(first + before, len(items)), [future.result() for future in current]
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _finite(X: torch.Tensor, dtype: Dtype, ids: list[str]) -> np.ndarray:
-    X = X.to(getattr(torch, dtype))
-    bad = ~torch.isfinite(X).all(1)
-    if bad.any():
-        way = "; use float32" if dtype == "float16" else "; look at that item, and at the checkpoint if you gave one"
-        raise InputError(f"the features of {ids[int(bad.int().argmax())]} are not finite in {dtype}{way}.")
-    return X.numpy()
 
 
 # ---- into memory, into a file ----------------------------------------------------------------------------------------

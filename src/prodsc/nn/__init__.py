@@ -1,6 +1,7 @@
 """Encoders (mlp, conv), autoencoders, and the network: an encoder with two heads."""
 
 from prodsc.nn.autoencoder import Autoencoder, conv_autoencoder, mlp_autoencoder, relu_layers
+from prodsc.nn.compiling import compiled
 from prodsc.nn.coordinates import Moments, PrincipalCoordinates
 from prodsc.nn.encoders import (
     ConvDecoder,
@@ -22,6 +23,7 @@ __all__ = [
     "PrincipalCoordinates",
     "Whitening",
     "build_seeded",
+    "compiled",
     "conv_autoencoder",
     "gradient_scaler",
     "head",

@@ -62,6 +62,7 @@ class Config:
     power: float
     max_landmarks: int
     n_init: int
+    compile: str = "off"
     automatic: frozenset[str] = frozenset()  # parameters that were "auto"
     rules: AutoRules = AUTO_RULES  # by which they got their values
 

@@ -15,6 +15,7 @@ import numpy as np
 from prodsc.core import metrics
 from prodsc.core.self_expression import perplexity
 from prodsc.core.theory import gamma_safe
+from prodsc.pro_dsc.walk_start import WALK_START_RULES
 from prodsc.types import Rows
 
 AUTO = "auto"
@@ -134,7 +135,8 @@ def resolve_auto(
         steps = min(rules.whitened_steps, -(-rules.whitened_cluster_steps // k))
     else:
         steps = rules.walk_steps if from_walk else rules.steps + rules.steps_per_cluster * k
-    per_epoch = max(n // batch_size, 1)
+    trained = min(n, WALK_START_RULES.graph_rows) if from_walk else n  # rows that batches are drawn from
+    per_epoch = max(trained // batch_size, 1)
     values = {
         "encoder": encoder,
         "start": start,
@@ -151,7 +153,7 @@ def resolve_auto(
         "power": rules.squared if whitened and affinity == "gram" else 1.0,
         "n_neighbors": 0 if of_pixels or from_walk else neighbors_for(n, k, rules),
         "keep_weights": "converged" if whitened else "last" if of_pixels or from_walk else "best",
-        "epochs": _epochs(steps, n, batch_size),
+        "epochs": _epochs(steps, trained, batch_size),
         "pretrain_epochs": _epochs(rules.pretrain_steps, n, given["pretrain_batch_size"]),
     }
     return {name: value for name, value in values.items() if _is_auto(given[name])}

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from prodsc import ranks
@@ -22,9 +23,11 @@ from prodsc.pro_dsc.constraints import make_constraints
 from prodsc.pro_dsc.defaults import AUTO_RULES, AutoRules, is_published
 from prodsc.pro_dsc.interface import LabellerInterface
 from prodsc.pro_dsc.labeller import fit_labeller
+from prodsc.pro_dsc.monitoring import Monitoring, make_reference, reference_state, restore_references
 from prodsc.pro_dsc.number import k_of_rows
 from prodsc.pro_dsc.options import OPTION_GROUPS, LabelOptions, LossOptions, NetworkOptions, TrainingOptions
 from prodsc.pro_dsc.trainer import train_network
+from prodsc.pro_dsc.updating import update
 from prodsc.sources.checks import Summary
 from prodsc.sources.rows import RowReader, as_array
 from prodsc.sources.source import RowsInput
@@ -202,9 +205,34 @@ class PRODSC(LabellerInterface):
                 constraints=constraints,
             )
         )
+        self.references_ = [make_reference(self, rows)]
         self.history_ = trained.history
         self.gamma_ = trained.config.gamma
         self.known_clusters_ = {} if constraints is None else constraints.name_clusters(self.clusters_)
+
+    def update(self, X: RowsInput, *, false_alarms: float = 0.01, reference: RowsInput | None = None) -> Monitoring:
+        """Take new rows into account: add a cluster for each group of them that lies where the model has seen none.
+
+        The network stays as it is, and at least 99 % of the rows of the fit keep their label. Clusters without new rows
+        keep their number and name. When rows have changed in another way, the result is an alarm: fit again, and give
+        the clusters their old numbers with `prodsc.align`.
+
+        Parameters
+        ----------
+        X : array, tensor, frame, memory map or path
+            New rows.
+        false_alarms : float
+            How often a batch of rows that fit may be an alarm.
+        reference : array, tensor, frame, memory map or path, optional
+            Rows that are known to fit and were not part of the fit, to compare with instead of training rows.
+
+        Returns
+        -------
+        Monitoring
+            What `prodsc.monitor` finds in the rows; `new_clusters` are the numbers of the added clusters.
+        """
+        check_is_fitted(self)
+        return update(self, X, false_alarms, reference)
 
     def _resolve_config(self, shape: tuple[int, ...], constrained: bool = False) -> Config:
         params = self.flat_params() | {"scaling": self.scaling_}
@@ -248,6 +276,7 @@ class PRODSC(LabellerInterface):
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super()._state()
+        tensors |= reference_state(getattr(self, "references_", []))
         return tensors, facts | {
             "gamma": self.gamma_,
             "resolved": self.resolved_params_,
@@ -263,6 +292,7 @@ class PRODSC(LabellerInterface):
         config = make_config(params, {**resolved, "gamma": facts["gamma"]}, self.n_clusters_)
         network = build_network(config, self._sample(config.flat_images), self.seed_, self.device_)
         self._restore_labeller(network, config, tensors, facts)
+        self.references_ = restore_references(tensors, self.device_)
         self.gamma_ = facts["gamma"]
         self.known_clusters_ = dict(facts.get("known_clusters", []))
         curve = facts.get("k_curve")

@@ -136,13 +136,15 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         strangeness = np.concatenate([part[2] for part in parts])
         return strangeness if raw else outliers.scores(strangeness)
 
-    def labelled(self, X: RowsInput) -> Iterator[tuple[np.ndarray, ...]]:
+    def labelled(self, X: RowsInput, *, with_outliers: bool = True) -> Iterator[tuple[np.ndarray, ...]]:
         """Labels of more rows than memory can hold, a part at a time.
 
         Parameters
         ----------
         X : array, tensor, frame, memory map or path
             Rows to label.
+        with_outliers : bool
+            Whether to score outliers too, which takes several times as long as the labels.
 
         Yields
         ------
@@ -150,7 +152,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Labels, their confidence and the outlier scores.
         """
         rows = self._new_rows(X)
-        outliers = self.labeller_.outliers
+        outliers = self.labeller_.outliers if with_outliers else None
         for labels, confidence, *strangeness in self.labeller_.label(rows, outliers is not None):
             for part in strangeness:
                 labels = mark_noise(labels, part, self.labeller_.threshold)

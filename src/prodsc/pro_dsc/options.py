@@ -59,6 +59,7 @@ class NetworkOptions:
     channels: Sequence[int] = (10, 20, 30)
     kernel_sizes: Sequence[int] = (5, 3, 3)
     precision: str = "auto"
+    compile: str = "off"
 
     def __post_init__(self) -> None:
         for name in ("channels", "kernel_sizes"):  # a list, as files have it, is the same as a tuple

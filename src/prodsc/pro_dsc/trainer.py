@@ -16,7 +16,7 @@ from prodsc import ranks
 from prodsc.core import metrics
 from prodsc.core.graph import nearest_neighbours, spectral_partition
 from prodsc.core.self_expression import SelfExpression, perplexity
-from prodsc.nn import Network, PrincipalCoordinates
+from prodsc.nn import Network, PrincipalCoordinates, compiled
 from prodsc.pro_dsc.building import build_network, build_objective, build_phases, self_expression_of
 from prodsc.pro_dsc.config import Config
 from prodsc.pro_dsc.constraints import Constraints
@@ -81,17 +81,18 @@ def train_network(
     """
     trainer = Trainer(config, rows, seed, device, constraints)
     objective = build_objective(config, len(rows), constraints is not None)
-    training = run_training(
-        trainer.network,
-        objective,
-        build_phases(config, objective, trainer.n_rows, seed, trainer.whiten, constraints, trainer.uneven),
-        trainer.make_step,
-        [*trainer.callbacks(), *callbacks],
-        identity=identity or {},
-        checkpoint=checkpoint,
-        saved=saved,
-        show_progress=show_progress,
-    )
+    with compiled(trainer.network, config.compile == "on"):
+        training = run_training(
+            trainer.network,
+            objective,
+            build_phases(config, objective, trainer.n_rows, seed, trainer.whiten, constraints, trainer.uneven),
+            trainer.make_step,
+            [*trainer.callbacks(), *callbacks],
+            identity=identity or {},
+            checkpoint=checkpoint,
+            saved=saved,
+            show_progress=show_progress,
+        )
     return trainer.result(training.history.columns(), training.objective.weights["self_expression"])
 
 

@@ -14,6 +14,7 @@ from torch.nn.functional import normalize
 from prodsc import ranks
 from prodsc.core.graph import Walk, WalkLabels, WalkSampler, label_walks, make_walk, neighbours_and_distances
 from prodsc.core.graph.walk_labels import WALK_RULES, WalkRules
+from prodsc.memory import affordable
 from prodsc.nn import Moments, PrincipalCoordinates
 from prodsc.random import Stream, sorted_subset
 from prodsc.sources.rows import RowReader
@@ -110,7 +111,7 @@ def neighbours_within(n_rows: int, k: int, rules: WalkStartRules = WALK_START_RU
 def _read_in_order_of_content(rows: RowReader, seed: int, rules: WalkStartRules) -> Tensor:
     """Some or all rows, sorted by their bytes, so that the order in which a user has them does not matter."""
     width = int(np.prod(rows.array.shape[1:]))
-    n = min(rules.graph_rows, max(rules.graph_numbers // width, 2))
+    n = min(rules.graph_rows, max(affordable(rules.graph_numbers) // width, 2))
     chosen = np.arange(len(rows)) if len(rows) <= n else sorted_subset(len(rows), n, seed, Stream.NEIGHBOUR_POOL)
     X = torch.cat([*rows.chunks(chosen)])
     content = np.ascontiguousarray(X.numpy()).view(f"S{X.shape[1] * X.element_size()}").ravel()

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     import pyarrow as pa
 else:
     pa = OptionalModule(
-        "pyarrow", extra="tables", caller="a table (.csv, .parquet)", submodules=("compute", "csv", "parquet")
+        "pyarrow", extra="tables", caller="a table (.csv, .parquet)", submodules=("compute", "csv", "fs", "parquet")
     )

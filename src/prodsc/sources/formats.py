@@ -44,7 +44,7 @@ def existing(path: str | PathLike[str], folders: bool = False) -> Path:
     """The path of a file that exists and is not empty, or (if allowed) of a folder of rows; else an InputError."""
     path = Path(os.path.expanduser(path))
     if os.path.isdir(path):
-        if folders and _shards(path):
+        if folders and shard_paths(path):
             return path
         raise InputError(
             f"{path} is a directory, not a file; name one file of these types: {', '.join(OPENERS)}"
@@ -268,14 +268,14 @@ def _stacked_column(tables: list[ColumnTable], name: str) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _shards(folder: Path) -> list[Path]:
+def shard_paths(folder: Path) -> list[Path]:
     """The files that together are one matrix, sorted by name; without hidden files and _SUCCESS."""
     suffixes = (".npy", ".parquet")
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in suffixes and path.name[0] not in "._")
 
 
 def _open_folder(folder: Path, stack: ExitStack) -> FileContents:
-    paths = [existing(path) for path in _shards(folder)]
+    paths = [existing(path) for path in shard_paths(folder)]
     if len({path.suffix.lower() for path in paths}) > 1:
         raise InputError(f"{folder} holds .npy and .parquet files; keep only those of one kind in it.")
     if paths[0].suffix.lower() == ".parquet":

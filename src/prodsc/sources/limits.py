@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prodsc.errors import InputError
+from prodsc.memory import memory_left
 
 GB = 2**30
 
@@ -111,7 +112,7 @@ def available_memory() -> float:
             import psutil
 
             free.append(float(psutil.virtual_memory().available))
-    return min(free)
+    return min(*free, memory_left())
 
 
 def _number_in(path: str, key: str = "", missing: float = float("inf")) -> float:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from prodsc.errors import InputError, did_you_mean
+from prodsc.memory import memory_left
 from prodsc.progress import ProgressFunction
 from prodsc.sources.arrays import FEATURE_NAMES, LABEL_NAMES, listed
 from prodsc.sources.choice import NO_CHOICE, ColumnChoice, chosen_columns, completed, joined_texts
@@ -66,7 +67,8 @@ def read(
     path = existing(path, folders=True)
     notes: list[str] = []
     with opened(path) as contents:
-        source = source_of(contents, path, labels, exclude, choice, progress, max_bytes, notes)
+        most = int(min(max_bytes, memory_left() / 4))
+        source = source_of(contents, path, labels, exclude, choice, progress, most, notes)
     for note in notes:  # not inside `opened`, which hides the warnings of the libraries
         warnings.warn(note, UserWarning, stacklevel=2)
     others = {name: partial(_read_kept, path, name, source.kept) for name in source.others}

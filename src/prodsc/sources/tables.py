@@ -179,7 +179,7 @@ def id_notes(table: ColumnTable, exclude: Collection[str], *, least_rows: int = 
     list of str
     """
     notes: list[str] = []
-    if any(_is_vector(field.type) for field in table.fields.values() if field.name not in exclude):
+    if any(is_vector(field.type) for field in table.fields.values() if field.name not in exclude):
         return notes  # the other columns are no features
     for position, (i, field) in enumerate(table.fields.items()):
         named = ID_NAME.fullmatch(field.name) is not None
@@ -211,14 +211,14 @@ def column_values(table: ColumnTable, i: int) -> np.ndarray:
 def matrix_columns(table: ColumnTable, exclude: Collection[str]) -> list[str] | None:
     """Names of the columns of a table's matrix; None for a column of vectors, or a file without a header."""
     fields = [field for field in table.fields.values() if field.name not in exclude]
-    if not table.header or any(_is_vector(field.type) for field in fields):
+    if not table.header or any(is_vector(field.type) for field in fields):
         return None
     return [field.name for field in fields]
 
 
 def _plan(table: ColumnTable, exclude: Collection[str]) -> MatrixPlan:
     fields = {i: field for i, field in table.fields.items() if field.name not in exclude}
-    vectors = [i for i in fields if _is_vector(fields[i].type)]
+    vectors = [i for i in fields if is_vector(fields[i].type)]
     vectors = [i for i in vectors if fields[i].name in FEATURE_NAMES] or vectors
     if len(vectors) > 1:
         names = listed(fields[i].name for i in vectors)
@@ -252,7 +252,7 @@ def _is_numeric(kind: pa.DataType) -> bool:
     return t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind)
 
 
-def _is_vector(kind: pa.DataType) -> bool:
+def is_vector(kind: pa.DataType) -> bool:
     t = pa.types
     listed = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
     return listed and _is_numeric(kind.value_type) and not t.is_decimal(kind.value_type)
