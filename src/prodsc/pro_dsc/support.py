@@ -36,6 +36,7 @@ class SupportRules:
     supported: float = 1 / 2  # score from which most of the evidence speaks for the labels
     weak: float = 1 / 4  # score below which most of both kinds of evidence is missing
     same: float = 0.95  # share of rows from which two labellings are the same for most uses
+    little: float = 0.01  # share of information: labels that lose less leave nothing to better
 
 
 SUPPORT_RULES = SupportRules()
@@ -139,7 +140,7 @@ def measure_support(points: Tensor, labels: np.ndarray, k: int, rules: SupportRu
     near = neighbours[:, : neighbours_within(n, k)]
     separation = max(0.0, 1 - (1 - kept_share(near, labels)) / (1 - _kept_without_clusters(points, near, k, rules)))
     score = float(np.sqrt(max(agreement, 0.0) * separation))
-    rivals = tuple(_compare(name, each(np.arange(n)), labels, near) for name, each in simple.items())
+    rivals = tuple(_compare(name, each(np.arange(n)), labels, near, rules) for name, each in simple.items())
     word: SupportWord = "supported" if score >= rules.supported else "weak"
     if score < rules.weak:
         word = "not supported"
@@ -172,6 +173,8 @@ def _kept_without_clusters(points: Tensor, near: np.ndarray, k: int, rules: Supp
     return min(max(float(np.mean(pieces)), kept_share(of_cloud, label_points(cloud, k))), 1 - 1e-9)
 
 
-def _compare(name: str, theirs: np.ndarray, labels: np.ndarray, near: np.ndarray) -> SimplerMethod:
+def _compare(
+    name: str, theirs: np.ndarray, labels: np.ndarray, near: np.ndarray, rules: SupportRules
+) -> SimplerMethod:
     lost, own = 1 - kept_share(near, theirs), 1 - kept_share(near, labels)
-    return SimplerMethod(name, metrics.accuracy(labels, theirs), lost, bool(lost < own / 2))
+    return SimplerMethod(name, metrics.accuracy(labels, theirs), lost, bool(own > rules.little and lost < own / 2))
