@@ -24,7 +24,7 @@ except ImportError as error:
 COMMANDS = {
     "fit": "Cluster the rows of FILE.",
     "predict": "Label the rows of FILE with the model in RUN: row, label, confidence, outlier score.",
-    "diagnose": "Say whether the model in RUN is healthy, collapsing or collapsed on the rows of FILE.",
+    "diagnose": "Say whether the fit in RUN can be trusted, by the rows of FILE.",
     "monitor": "Compare the rows of FILE with those that the model in RUN was fitted on: do they still fit?",
     "k": "Estimate the number of clusters of FILE (or a set of `prodsc data list`) without fitting a model.",
     "recipes": "List the recipes, or show one of them.",
