@@ -56,3 +56,10 @@ def test_the_threshold_of_an_exponential_tail_leaves_one_row_in_200():
     strangeness = np.random.default_rng(0).exponential(size=100_000)
     assert (strangeness > noise_threshold(strangeness, "auto")).mean() == pytest.approx(0.005, abs=0.001)
     assert noise_threshold(strangeness, None) == np.inf
+
+
+def test_a_cluster_of_strays_is_named_so():
+    model = PRODSC(5, random_state=0).fit(X)
+    share = np.array([STRANGE[model.clusters_ == c].mean() for c in range(5)])
+    assert [name == "strays" for name in model.cluster_names_] == (share > 0.5).tolist()
+    assert (share > 0.5).sum() == 1

@@ -23,7 +23,7 @@ def rows(n, kinds, seed):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = rows(800, range(K), 0)
-    model = prodsc.make("pro-dsc", n_clusters=K, random_state=0, epochs=5, hidden_size=32, n_components=8).fit(X)
+    model = prodsc.make("pro-dsc", n_clusters=K, random_state=0, epochs=5, hidden_size=64, n_components=16).fit(X)
     assert prodsc.metrics.accuracy(y, model.labels_) == 1.0
     return model, X
 
@@ -154,7 +154,7 @@ def test_a_refit_gets_the_numbers_and_names_of_the_older_model(model, fitted):
 
 def test_a_refit_with_more_clusters_gets_further_numbers(model, fitted):
     X, y = rows(900, range(K + 1), 81)
-    refit = prodsc.make("pro-dsc", n_clusters=K + 1, random_state=1, epochs=5, hidden_size=32, n_components=8).fit(X)
+    refit = prodsc.make("pro-dsc", n_clusters=K + 1, random_state=1, epochs=5, hidden_size=64, n_components=16).fit(X)
     prodsc.align(refit, model, fitted[1])
     assert (refit.predict(fitted[1]) == model.predict(fitted[1])).mean() > 0.99
     assert (refit.predict(X)[y == K] == K).mean() > 0.99
@@ -162,7 +162,7 @@ def test_a_refit_with_more_clusters_gets_further_numbers(model, fitted):
 
 def test_a_refit_with_fewer_clusters_keeps_the_lost_ones_by_name(model, fitted, tmp_path):
     X, _ = rows(700, range(K - 1), 91)
-    refit = prodsc.make("pro-dsc", n_clusters=K - 1, random_state=1, epochs=5, hidden_size=32, n_components=8).fit(X)
+    refit = prodsc.make("pro-dsc", n_clusters=K - 1, random_state=1, epochs=5, hidden_size=64, n_components=16).fit(X)
     model.rename_clusters([f"kind {c}" for c in range(K)])
     prodsc.align(refit, model, X)
     assert refit.n_clusters_ == K

@@ -59,6 +59,9 @@ class ClusterExemplars:
 Namer: TypeAlias = Callable[[ClusterExemplars], str]
 
 
+STRAYS = "strays"  # the name of a cluster whose rows lie far from all others
+
+
 class DescribedClusters:
     """Attributes and methods of a fitted estimator that describe its clusters."""
 
@@ -213,6 +216,12 @@ class DescribedClusters:
         return import_module("prodsc.report.fit_report").make_report(self, X, **shown)
 
     def _names_from(self, array: Any, texts: Any, columns: Any, ids: Any, images: Any) -> list[str]:
+        """Names from what there is; a cluster of rows far from all others is called strays."""
+        strays = set(getattr(self, "_strays_", []))
+        names = self._found_names(array, texts, columns, ids, images)
+        return [STRAYS if cluster in strays else name for cluster, name in enumerate(names)]
+
+    def _found_names(self, array: Any, texts: Any, columns: Any, ids: Any, images: Any) -> list[str]:
         if texts is not None:
             return naming.names_from_keywords(naming.keywords(texts, self.clusters_, self.n_clusters_))
         if _is_table(array, columns) and images is None:

@@ -55,6 +55,7 @@ class LabellerInterface(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _set_labels(self, labeller: Labeller, row_labels: RowLabels) -> None:
         self.labeller_ = labeller
         self.labels_, self._clusters_ = row_labels.labels, row_labels.clusters
+        self._strays_ = row_labels.strays
         self.confidence_ = row_labels.confidence
         self.outlier_score_ = row_labels.outlier_score
 

@@ -51,6 +51,7 @@ class RowLabels:
 
     clusters: np.ndarray  # cluster 0 is the largest
     labels: np.ndarray  # the clusters, -1 for noise
+    strays: list[int]  # clusters of which more than half would be noise
     confidence: np.ndarray
     outlier_score: np.ndarray
 
@@ -225,8 +226,16 @@ def _finish(
     partition, labels = partition.ordered(labels)
     outliers = replace(outliers, quantiles=strangeness_quantiles(strangeness))
     threshold = noise_threshold(strangeness, config.noise)
-    row_labels = RowLabels(labels, mark_noise(labels, strangeness, threshold), confidence, outliers.scores(strangeness))
+    marked = mark_noise(labels, strangeness, threshold)
+    strays = find_strays(labels, strangeness > noise_threshold(strangeness, "auto"))
+    row_labels = RowLabels(labels, marked, strays, confidence, outliers.scores(strangeness))
     return replace(labeller, partition=partition, outliers=outliers, threshold=threshold), row_labels
+
+
+def find_strays(clusters: np.ndarray, is_noise: np.ndarray) -> list[int]:
+    """Clusters of which more than half of the rows are noise."""
+    sizes = np.bincount(clusters)
+    return np.flatnonzero(2 * np.bincount(clusters[is_noise], minlength=len(sizes)) > sizes).tolist()
 
 
 def mark_noise(clusters: np.ndarray, strangeness: np.ndarray, threshold: float) -> np.ndarray:

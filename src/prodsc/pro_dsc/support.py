@@ -173,8 +173,6 @@ def _kept_without_clusters(points: Tensor, near: np.ndarray, k: int, rules: Supp
     return min(max(float(np.mean(pieces)), kept_share(of_cloud, label_points(cloud, k))), 1 - 1e-9)
 
 
-def _compare(
-    name: str, theirs: np.ndarray, labels: np.ndarray, near: np.ndarray, rules: SupportRules
-) -> SimplerMethod:
+def _compare(name: str, theirs: np.ndarray, labels: np.ndarray, near: np.ndarray, rules: SupportRules) -> SimplerMethod:
     lost, own = 1 - kept_share(near, theirs), 1 - kept_share(near, labels)
     return SimplerMethod(name, metrics.accuracy(labels, theirs), lost, bool(own > rules.little and lost < own / 2))

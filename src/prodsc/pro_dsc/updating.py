@@ -215,7 +215,9 @@ def renumber(model: PRODSC, new_numbers: np.ndarray) -> None:
     else:
         changed = replace(partition, centres=partition.centres[at.to(partition.centres.device)])
     model.labeller_ = replace(model.labeller_, partition=changed)
-    model.labels_ = new_numbers[model.labels_]
+    model.labels_ = np.where(model.labels_ < 0, model.labels_, new_numbers[model.labels_])
+    model._clusters_ = new_numbers[model.clusters_]
+    model._strays_ = sorted(new_numbers[getattr(model, "_strays_", [])].tolist())
     model.cluster_names_ = [model.cluster_names_[c] for c in order]
     model.exemplars_ = [model.exemplars_[c] for c in order]
     model.known_clusters_ = {int(new_numbers[c]): label for c, label in model.known_clusters_.items()}
