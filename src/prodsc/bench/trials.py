@@ -394,12 +394,12 @@ def failure_reasons(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Have Linux send SIGTERM to this process when its parent is killed, so that no trial is left behind."""
+    """Have Linux kill this process when its parent is killed, so that no trial is left behind."""
     signal_of_parents_death = 1  # PR_SET_PDEATHSIG
     with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).prctl(signal_of_parents_death, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(signal_of_parents_death, signal.SIGKILL)
     if hasattr(os, "getppid") and os.name != "nt" and os.getppid() != parent:  # it was killed before that
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(128 + signal.SIGKILL)
 
 
 if __name__ == "__main__":
