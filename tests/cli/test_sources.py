@@ -33,7 +33,7 @@ def test_predict_takes_a_data_set_by_name(digits_run):
 def test_diagnose_takes_a_data_set_by_name(digits_run):
     done = prodsc("diagnose", digits_run, "digits")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] in ("healthy", "collapsing", "collapsed")
+    assert done.stdout.startswith("Representation: ")
 
 
 @pytest.mark.parametrize("command", ["predict", "diagnose"])

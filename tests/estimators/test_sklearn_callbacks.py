@@ -78,7 +78,7 @@ def test_callbacks_reach_an_estimator_inside_a_pipeline(blobs):
     pipeline.set_callbacks(recorder).fit(blobs[0])
     assert recorder.count("setup", "fit") == 1
     assert recorder.count("end", "joint") == 1
-    assert not [name for name in vars(pipeline[-1]) if name.startswith("_")]
+    assert not [name for name in vars(pipeline[-1]) if name.startswith("_") and not name.endswith("_")]
 
 
 def test_methods_without_training_and_copies(blobs):

@@ -165,7 +165,7 @@ def test_the_card_says_what_a_reader_needs(run, past, tmp_path):
         "`16`", f"ACC {about['scores']['ACC']:.4f}", "no-collapse margin", "prodsc predict",
     ):  # fmt: skip
         assert fact in text
-    assert re.search(r"\*\*(healthy|collapsing|collapsed)\*\*", text)
+    assert re.search(r"- Representation: (healthy|collapsing|collapsed)\.", text)
     assert "<" not in re.sub(r"`[^`]*`|\\<", "", text)  # no markup but what stands in code
     block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
     exec(block, {"X_new": past.data.X[:3]})  # the card's own words work

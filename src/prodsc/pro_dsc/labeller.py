@@ -42,7 +42,7 @@ from prodsc.sources.rows import RowReader
 
 Output = TypeVar("Output")
 REPLICATED_ROWS = 4000  # of which halves are clustered to calibrate the confidence
-REFERENCE_NUMBERS = 2**23  # of the input, 32 MB: bounds the references of wide rows
+INPUT_NUMBERS = 2**21  # of the input, 8 MB: bounds the rows that are compared, where they are wide
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,8 @@ def _replicated(
     network: Network, config: Config, rows: RowReader, chosen: np.ndarray, labels: np.ndarray, device: torch.device
 ) -> float:
     """The share of rows whose cluster is found again from half of the rows (`replicated_share`)."""
-    some = evenly_spaced(len(chosen), REPLICATED_ROWS)
+    width = 1 if config.from_walk else int(np.prod(rows.array.shape[1:]))  # the coordinates of a walk are few
+    some = evenly_spaced(len(chosen), min(REPLICATED_ROWS, max(INPUT_NUMBERS // width, 2)))
     points = torch.cat([start_view(network, config, X.to(device)) for X in rows.chunks(chosen[some])])
     share = torch.tensor(replicated_share(points, labels[some], config.n_clusters), dtype=torch.float64)
     ranks.broadcast(share)
@@ -245,7 +246,7 @@ def mark_noise(clusters: np.ndarray, strangeness: np.ndarray, threshold: float) 
 
 def _fit_outliers(network: Network, config: Config, rows: RowReader, device: torch.device, seed: int) -> OutlierModel:
     width = int(np.prod(rows.array.shape[1:]))
-    some = sample_references(len(rows), seed, min(N_REFERENCES, max(REFERENCE_NUMBERS // width, 2)))
+    some = sample_references(len(rows), seed, min(N_REFERENCES, max(INPUT_NUMBERS // width, 2)))
     parts = []
     for X, full in rows.chunks_with_length(some):
         [H] = network_outputs(network, lambda H: H, [X], device)

@@ -134,7 +134,7 @@ def checked_output(out: Path, source: Any, overwrite: bool) -> Path:
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists. Choose another name, or allow to overwrite it (--overwrite).")
     if files.is_one_of(out, [source]):
-        raise OutputError(f"{out} is the input and is never replaced. Choose another name.")
+        raise OutputError(f"{out} is an input of this command and is never replaced. Choose another name.")
     return out
 
 

@@ -9,6 +9,7 @@ from prodsc.random import sorted_subset
 from prodsc.sources.sparse_rows import SparseRows
 
 SOME_ROWS = 4096  # that are looked at
+SOME_NUMBERS = 2**19  # of them, 4 MB: fewer of wide rows
 MANY_COLUMNS = 256  # beyond, columns are those of an embedding, and none is an id
 MIN_ID_ROWS = 20  # fewer rows can have different whole numbers by chance
 FEW_ROWS = 4  # to a cluster: below, no half of the rows has two of each
@@ -39,7 +40,8 @@ def remarks_on(array: Any, names: Sequence[str] | None, k: int | None) -> list[s
         )
     if array.ndim > 2 or isinstance(array, SparseRows):
         return said
-    some = np.asarray(array[sorted_subset(n, SOME_ROWS)], dtype=np.float64)
+    most = min(SOME_ROWS, max(SOME_NUMBERS // array.shape[1], 2))
+    some = np.asarray(array[sorted_subset(n, most)], dtype=np.float64)
     said += [_id_sentence(column) for column in _ids(some, names)]
     copies = 1 - len(np.unique(some, axis=0)) / len(some)
     if copies > MANY_COPIES:

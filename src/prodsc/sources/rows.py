@@ -108,9 +108,11 @@ class RowReader:
             return scaled, vectors
         assert self.centre is not None
         assert self.spread is not None
-        raw = np.asarray(raw, dtype=np.float64).reshape(len(vectors), -1)
+        flat = np.asarray(raw).reshape(len(vectors), -1)
+        if self.scaling == "centred":
+            flat = flat - self.centre.double().numpy()
         typical = np.sqrt(np.square(self.spread.double().numpy()).sum())
-        length = np.linalg.norm(raw - self.centre.double().numpy() * (self.scaling == "centred"), axis=1) / typical
+        length = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64)) / typical  # without a copy in float64
         return scaled, vectors * torch.from_numpy(np.minimum(length, LONGEST)).to(vectors)[:, None]
 
     def _read(self, rows: np.ndarray | slice) -> Tensor:

@@ -120,8 +120,9 @@ class OutlierModel:
         return ((measures - self.centre) / self.spread).double().logsumexp(1)
 
     def _measures(self, rows: Rows, points: Embedding) -> Tensor:
-        inside = (rows - self.mean) @ self.directions
-        outside = ((rows - self.mean).square().sum(1) - inside.square().sum(1)).clamp_min(0)
+        centred = rows - self.mean
+        inside = centred @ self.directions
+        outside = (torch.linalg.vector_norm(centred, dim=1).square() - inside.square().sum(1)).clamp_min(0)
         local, distance = self.of_input.measure(inside, outside)
         among_points, _ = self.of_points.measure(points, points.new_zeros(len(points)))
         return torch.stack([local, distance, among_points], 1)
@@ -143,7 +144,7 @@ def fit_outlier_model(rows: Rows, points: Embedding) -> OutlierModel:
     """
     mean = rows.mean(0)
     n_directions = min(N_DIRECTIONS, *rows.shape)
-    directions = torch.linalg.svd(rows - mean, full_matrices=False).Vh[:n_directions].T.contiguous()
+    directions = _principal_directions(rows - mean, n_directions)
     inside = (rows - mean) @ directions
     outside = ((rows - mean).square().sum(1) - inside.square().sum(1)).clamp_min(0)
     blank = torch.zeros(3).to(rows)
@@ -159,6 +160,16 @@ def fit_outlier_model(rows: Rows, points: Embedding) -> OutlierModel:
     measures = model._measures(rows, points)
     centre, upper = measures.quantile(0.5, 0), measures.quantile(0.75, 0)
     return replace(model, centre=centre, spread=(upper - centre).clamp_min(1e-6))
+
+
+def _principal_directions(centred: Rows, n_directions: int) -> Tensor:
+    """Leading right singular vectors, from the smaller of the two products: a full decomposition copies the rows."""
+    if len(centred) >= centred.shape[1]:
+        return torch.linalg.eigh(centred.T @ centred)[1][:, -n_directions:].contiguous()
+    values, vectors = torch.linalg.eigh(centred @ centred.T)
+    kept = values[-n_directions:] > 1e-6 * values[-1].clamp_min(1e-30)
+    vectors = vectors[:, -n_directions:][:, kept]
+    return torch.nn.functional.normalize(centred.T @ vectors, dim=0)
 
 
 def noise_threshold(
