@@ -201,7 +201,7 @@ def test_bad_requests_get_one_sentence(X, run, tmp_path):
     (tmp_path / "there.npy").touch()
     with pytest.raises(OutputError, match="exists"):
         prodsc.predict_to_file(run, source, tmp_path / "there.npy")
-    with pytest.raises(OutputError, match="is the input"):
+    with pytest.raises(OutputError, match="is an input of this command"):
         prodsc.predict_to_file(run, source, source, overwrite=True)
     with pytest.raises(ParameterError, match="engine"):
         prodsc.predict_to_file(run, source, tmp_path / "labels.npy", engine="spark")

@@ -243,7 +243,7 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=one_arena)
     grew = json.loads(done.stdout)
     assert grew["labels"] == n
-    assert grew["fitting"] < 60, grew
+    assert grew["fitting"] < 120, grew  # with the rows that outliers and confidence are measured by
     assert grew["labelling"] < 60, grew
 
 

@@ -89,5 +89,5 @@ class PrincipalCoordinates(nn.Module):
         """Coordinates, n x n_outputs."""
         P = (X * self.scale - self.mean) @ self.directions
         if self.height is not None:
-            P = torch.cat([P, self.height.expand(len(P), 1)], dim=1)
+            P = torch.cat([P, self.height * torch.ones_like(P[:, :1])], dim=1)
         return normalize(P) * self.n_outputs**0.5
