@@ -144,7 +144,8 @@ def test_extraction_is_split_and_written_once_in_order(found, folder):
 
 def test_a_killed_rank_ends_the_run_with_a_sentence_and_the_run_goes_on(two, folder, monkeypatch):
     codes, said = two
-    assert codes == [1, -9]
+    assert codes[1] == -9
+    assert codes[0] in (1, -6)  # under load gloo may abort while the process ends, after the sentence
     assert "Traceback" not in said[0]
     last = said[0].strip().splitlines()[-1]
     assert re.match(r"prodsc: another process of this run ended at \d\d:\d\d:\d\d, so rank", last)
