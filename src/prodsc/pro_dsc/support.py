@@ -33,8 +33,8 @@ class SupportRules:
     n_splits: int = 3  # into halves
     n_pieces: int = 10  # random partitions into compact pieces that the labels are compared with
     min_rows_per_cluster: int = 4  # two in each half; below, nothing can be said
-    supported: float = 1 / 2  # score from which most of the evidence speaks for the labels
-    weak: float = 1 / 4  # score below which most of both kinds of evidence is missing
+    supported: float = 1 / 2  # score from which labels are called supported
+    weak: float = 1 / 4  # score below which they are called not supported
     same: float = 0.95  # share of rows from which two labellings are the same for most uses
     little: float = 0.01  # share of information: labels that lose less leave nothing to better
 
