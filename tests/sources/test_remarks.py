@@ -24,6 +24,10 @@ def test_a_column_that_counts_the_rows_is_named(ids):
     assert "column 4 of X counts" in remarks_on(np.c_[X, ids], None, 3)[0]
 
 
+def test_files_have_been_looked_at_by_their_reader():
+    assert remarks_on(np.c_[X, np.arange(60)], None, 3, from_file=True) == []
+
+
 def test_whole_numbers_in_no_order_are_measurements():
     assert remarks_on(np.c_[X, RNG.permutation(60)], None, 3) == []
 

@@ -382,7 +382,7 @@ class Clusterer(CallbackSupportMixin, DescribedClusters, ClusterMixin, BaseEstim
         if learn:
             self._learn_columns(array, summary)
             k = None if isinstance(self.n_clusters, str) else self.n_clusters
-            self.remarks_ = remarks_on(array, column_names(X), k)
+            self.remarks_ = remarks_on(array, column_names(X), k, from_file=isinstance(X, Source))
         elif (tuple(array.shape[1:]) if array.ndim > 2 else None) != self.image_shape_:
             raise InputError(f"X has rows of shape {array.shape[1:]}, the model was fitted on {self.image_shape_}.")
         return array

@@ -16,7 +16,7 @@ FEW_ROWS = 4  # to a cluster: below, no half of the rows has two of each
 MANY_COPIES = 0.5  # share of rows that are copies of others, from which the copies decide
 
 
-def remarks_on(array: Any, names: Sequence[str] | None, k: int | None) -> list[str]:
+def remarks_on(array: Any, names: Sequence[str] | None, k: int | None, from_file: bool = False) -> list[str]:
     """Sentences about rows that may not be what they seem.
 
     Parameters
@@ -26,6 +26,8 @@ def remarks_on(array: Any, names: Sequence[str] | None, k: int | None) -> list[s
         Names of the columns.
     k : int or None
         Number of clusters, if it is known.
+    from_file : bool
+        Whether the rows were read from a file, where `tables.id_notes` has looked for ids already.
 
     Returns
     -------
@@ -42,7 +44,7 @@ def remarks_on(array: Any, names: Sequence[str] | None, k: int | None) -> list[s
         return said
     most = min(SOME_ROWS, max(SOME_NUMBERS // array.shape[1], 2))
     some = np.asarray(array[sorted_subset(n, most)], dtype=np.float64)
-    said += [_id_sentence(column) for column in _ids(some, names)]
+    said += [] if from_file else [_id_sentence(column) for column in _ids(some, names)]
     copies = 1 - len(np.unique(some, axis=0)) / len(some)
     if copies > MANY_COPIES:
         said.append(
@@ -72,7 +74,4 @@ def _is_counted(values: np.ndarray) -> bool:
 
 
 def _id_sentence(column: str) -> str:
-    return (
-        f"{column} of X counts the rows, as an id does, and is clustered like a measurement. Leave it out: --id or "
-        "--drop, or X without it."
-    )
+    return f"{column} of X counts the rows, as an id does, and is clustered like a measurement. Give X without it."
